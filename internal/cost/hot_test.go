@@ -101,7 +101,8 @@ for a repository is asked for once within an hour, however many hosts use it.
 		}
 	}
 	line(`
-So a host costs %d points for each run: %d hosts a minute reach the limit. The calls of config.sh come on top, as for any other host, from the host
+So a host costs %d points for each run: %d hosts a minute reach the limit. controld sets the labels of at most 140 hosts in any minute; a host
+whose labels would be late registers at its claim. The calls of config.sh come on top, as for any other host, from the host
 itself: GitHub allows 10,000 registrations an hour.`,
 		m.hotPoints(), 900/m.hotPoints())
 }

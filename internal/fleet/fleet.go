@@ -79,9 +79,8 @@ type Options struct {
 	HostKey func(instanceID string) string
 	// RandomText makes the labels of hosts that listen ahead of need; nil: crypto/rand's.
 	RandomText func() string
-	// LabelsAtOnce is how many calls for the labels of a run are made at a time; 0: 10. With 1 they
-	// are made on the caller's goroutine.
-	LabelsAtOnce int
+	// OneAtATime: calls to GitHub about several hosts are made one after the other on the caller's goroutine.
+	OneAtATime bool
 
 	Rand     *rand.Rand
 	Log      hclog.Logger
@@ -185,7 +184,7 @@ func (o *Options) fill() {
 func (f *Fleet) lowerRooms(o Options, health *hosts.GitHubHealth) {
 	f.hosts = &hosts.Hosts{
 		Store: o.Store, Queue: o.Queue, GitHub: o.GitHub, Guards: o.Guards, Compute: o.Compute, Ender: o.Compute,
-		Pools: o.Pools, Limited: o.Limits.On(), HostKey: o.HostKey, RandomText: o.RandomText, LabelsAtOnce: o.LabelsAtOnce, GitHubHealth: health,
+		Pools: o.Pools, Limited: o.Limits.On(), HostKey: o.HostKey, RandomText: o.RandomText, OneAtATime: o.OneAtATime, GitHubHealth: health,
 		Templates: hosts.Templates{Ask: o.TemplateVersion}, Timing: o.Timing, Log: o.Log, Observer: o.Observer, Ops: f.ops,
 	}
 	f.quota = &quota.Ledger{

@@ -21,7 +21,7 @@ func TestTheWaysToEndAHost(t *testing.T) {
 	want := map[string][]string{
 		"Ender.Terminate":   {"Hosts.EndMachines"},                                         // which asks for the hold first
 		"EndMachines":       {"CloudSweep.end", "DueSweep.endMachines", "Hosts.Terminate"}, // all that tell the cloud
-		"hs.apply":          {"Hosts.ApplyChecked", "Hosts.Reconcile"},                     // after MayEnd, and after decideUnderHold
+		"hs.apply":          {"Hosts.ApplyChecked", "Hosts.ReconcileOneOfMany"},            // after MayEnd, and after decideUnderHold
 		"lifecycle.Apply":   {"Hosts.apply"},                                               // the one way to a terminated record
 		"Compute.Terminate": nil,
 		"Scaler.SetDesired": {"Sweep.setDesired"}, // after confirmScaleIn, where runners are taken away

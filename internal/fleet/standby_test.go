@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/time/rate"
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
@@ -184,6 +185,11 @@ func TestAClaimFallsBackToRegistering(t *testing.T) {
 		"no answer for long": {func(w *world, _ lifecycle.Record) {
 			w.github.refuses(nil, func(int64) error { return away })
 		}, 25 * time.Second},
+		"no answer for a minute": {func(w *world, _ lifecycle.Record) {
+			w.github.refuses(nil, func(int64) error {
+				return &lifecycle.UnavailableError{What: "github", RetryAfter: time.Minute, Err: errors.New("rate limit")}
+			})
+		}, 2 * time.Second},
 		"the runner was lost": {func(w *world, r lifecycle.Record) {
 			w.forge[r.HostKey] = func(p *lifecycle.Report) {
 				if p.Assignment < 4 {
@@ -293,6 +299,47 @@ func TestLabelsOfManyHosts(t *testing.T) {
 			t.Errorf("the lost one: %+v", r)
 		}
 	})
+}
+
+// GitHub limits writes, so of very many hosts some would get their labels late. These register at once, and neither
+// they nor the deletions of their old registrations hold up the others.
+func TestLabelsOfVeryManyHosts(t *testing.T) {
+	inStandbyWorld(t, func(ctx context.Context, t *testing.T, w *world) {
+		const hosts, atOnce = 100, 60
+		w.mustProvision(ctx, demand("1", "first", hosts))
+		w.release(ctx, "1", true)
+		w.until("all hosts are hot", time.Minute, func() bool {
+			return !slices.ContainsFunc(w.records(), func(r lifecycle.Record) bool { return !r.Hot() })
+		})
+		labels, deletions := rate.NewLimiter(rate.Every(600*time.Millisecond), atOnce), rate.NewLimiter(rate.Every(time.Second), 10)
+		w.github.refuses(func(int64) error { return paced(deletions) }, func(int64) error { return paced(labels) })
+		began := time.Now()
+		w.mustProvision(ctx, demand("2", "q", hosts))
+		if took := time.Since(began); took > 12*time.Second {
+			t.Errorf("the last host was ready after %s", took)
+		}
+		hot := 0
+		for _, r := range w.records(lifecycle.StateRunning) {
+			if r.Standby != nil {
+				hot++
+			}
+		}
+		if hot < atOnce || hot > atOnce+10 {
+			t.Errorf("%d of %d hosts got labels, want %d at once and those that take no longer than a registration", hot, hosts, atOnce)
+		}
+	})
+}
+
+// paced is a call of 250 ms that waits for its turn, for 5 s at most, as internal/github has it.
+func paced(turns *rate.Limiter) error {
+	turn := turns.Reserve()
+	wait := turn.Delay()
+	if wait > 5*time.Second {
+		turn.Cancel()
+		return &lifecycle.UnavailableError{What: "github", RetryAfter: wait, Err: errors.New("paced")}
+	}
+	time.Sleep(wait + 250*time.Millisecond)
+	return nil
 }
 
 // A call that GitHub does not answer keeps no other host waiting, and no answered call is repeated.

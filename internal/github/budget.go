@@ -224,6 +224,10 @@ const (
 	// is alone leaves half to others that it does not know of.
 	callsOfAll  = 100
 	callsAtOnce = callsOfAll / 2
+	// 80 a minute and 60 at once: at most 140 labels in any minute, which are 700 points. The reads that find these runners
+	// stay below 900 with them, should GitHub count both together. Most go at once, because a run waits for each.
+	labelsPerMinute = 80
+	labelsAtOnce    = 60
 	// maxPause is how long a call may wait for its turn. It is half of what a call may take at all.
 	maxPause = callTimeout / 2
 )
@@ -235,6 +239,7 @@ const (
 	reads pace = iota // reads are bounded by the budget alone
 	writes
 	registrations
+	labelWrites
 )
 
 // share is what a bucket has for one replica.
@@ -245,6 +250,7 @@ type share struct {
 var shares = map[pace]share{
 	writes:        {writesPerMinute, writesAtOnce},
 	registrations: {registrationsPerMinute, registrationsAtOnce},
+	labelWrites:   {labelsPerMinute, labelsAtOnce},
 }
 
 // pacer spreads the calls of a credential.

@@ -326,6 +326,9 @@ func TestWritesKeepToGitHubsPace(t *testing.T) {
 		"deletions": {1, 80, func(c *github.Client, ctx context.Context, i int) error {
 			return c.DeleteRunner(ctx, "acme/app", int64(1000+i))
 		}},
+		"labels": {1, 140, func(c *github.Client, ctx context.Context, i int) error {
+			return c.SetLabels(ctx, "acme/app", int64(1000+i), []string{"1"})
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

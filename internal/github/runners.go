@@ -134,7 +134,7 @@ func (c *Client) DeleteRunner(ctx context.Context, repository string, id int64) 
 // SetLabels replaces the custom labels of a runner. From then on GitHub gives it the jobs that name these labels (REST API, "Set
 // custom labels for a self-hosted runner for a repository"). A repeat changes nothing. One that is gone is lifecycle.ErrNotFound.
 func (c *Client) SetLabels(ctx context.Context, repository string, id int64, labels []string) error {
-	op, err := c.about("set the labels of runner "+strconv.FormatInt(id, 10), repository, registering, writes)
+	op, err := c.about("set the labels of runner "+strconv.FormatInt(id, 10), repository, registering, labelWrites)
 	if err != nil {
 		return err
 	}

@@ -134,6 +134,16 @@ func (hs *Hosts) followedUp(r lifecycle.Record) bool {
 // Reconcile decides on one host and does one effect. It returns the record as it now stands and what was
 // decided. A lost race is not an error: the record that won is returned with ActionKeep.
 func (hs *Hosts) Reconcile(ctx context.Context, j *op.Recorder, facts lifecycle.Facts, now time.Time) (lifecycle.Record, lifecycle.Decision, error) {
+	r, d, err := hs.ReconcileOneOfMany(ctx, j, facts, now)
+	if err == nil && d.Action == lifecycle.ActionReregister && !j.Dry {
+		hs.WithdrawStandby(ctx, facts.Record)
+	}
+	return r, d, err
+}
+
+// ReconcileOneOfMany is Reconcile for one of the hosts of a request. After ActionReregister the registration that is not used is
+// left: the caller calls WithdrawStandby for all such hosts at once.
+func (hs *Hosts) ReconcileOneOfMany(ctx context.Context, j *op.Recorder, facts lifecycle.Facts, now time.Time) (lifecycle.Record, lifecycle.Decision, error) {
 	d, err := hs.decideUnderHold(ctx, facts, now)
 	if err != nil {
 		return facts.Record, d, err
@@ -142,19 +152,32 @@ func (hs *Hosts) Reconcile(ctx context.Context, j *op.Recorder, facts lifecycle.
 	if j.Dry {
 		return facts.Record, d, nil
 	}
+	if d, err = hs.prepare(ctx, j, facts, d, now); err != nil {
+		return facts.Record, d, err
+	}
+	next, err := hs.apply(ctx, j, facts.Record, d, now)
+	if errors.Is(err, lifecycle.ErrConflict) {
+		next, err = hs.Store.Instance(ctx, facts.Record.HostKey)
+		d = lifecycle.Decision{Action: lifecycle.ActionKeep, Code: lifecycle.ReasonConflict, Reason: "another replica wrote the record first"}
+	}
+	return next, d, err
+}
+
+// prepare does what GitHub must do before a decision is carried out. It returns the decision that follows from the answers.
+func (hs *Hosts) prepare(ctx context.Context, j *op.Recorder, facts lifecycle.Facts, d lifecycle.Decision, now time.Time) (lifecycle.Decision, error) {
+	var err error
 	if d.SetLabels {
 		if facts, err = hs.SetLabels(ctx, facts, now); err != nil {
-			return facts.Record, d, awaiting(err)
+			return d, awaiting(err)
 		}
 		if d, err = hs.decideUnderHold(ctx, facts, now); err != nil {
-			return facts.Record, d, err
+			return d, err
 		}
 		j.RecordDecision(facts.Record, d)
 	}
 	if d.Action == lifecycle.ActionStandBy {
-		if d, err = hs.findStandby(ctx, facts.Record, d, now); err != nil {
-			return facts.Record, d, awaiting(err)
-		}
+		d, err = hs.findStandby(ctx, facts.Record, d, now)
+		return d, awaiting(err)
 	}
 	why := hs.withdrawJobRunner(ctx, facts, d)
 	if why == "" {
@@ -163,17 +186,8 @@ func (hs *Hosts) Reconcile(ctx context.Context, j *op.Recorder, facts lifecycle.
 	if why != "" {
 		d = lifecycle.Decision{Action: lifecycle.ActionKeep, CheckAt: now.Add(hs.Policy(facts.Record.Pool).DrainPoll), Code: lifecycle.ReasonRunnerNotWithdrawn, Reason: why}
 		j.RecordDecision(facts.Record, d)
-		return facts.Record, d, nil
 	}
-	next, err := hs.apply(ctx, j, facts.Record, d, now)
-	if errors.Is(err, lifecycle.ErrConflict) {
-		next, err = hs.Store.Instance(ctx, facts.Record.HostKey)
-		d = lifecycle.Decision{Action: lifecycle.ActionKeep, Code: lifecycle.ReasonConflict, Reason: "another replica wrote the record first"}
-	}
-	if err == nil && d.Action == lifecycle.ActionReregister {
-		hs.withdrawStandby(ctx, facts.Record)
-	}
-	return next, d, err
+	return d, nil
 }
 
 // ReconcileSwept is Reconcile for a caller that has other hosts to look at too. What GitHub does not answer about

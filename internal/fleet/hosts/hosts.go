@@ -39,9 +39,9 @@ type Hosts struct {
 
 	// RandomText makes the labels of hosts that listen ahead of need; nil: crypto/rand's.
 	RandomText func() string
-	// LabelsAtOnce is how many calls for labels are made at a time; 0: labelsAtOnce. With 1 they are made
-	// on the caller's goroutine, so a simulation of them can be repeated.
-	LabelsAtOnce int
+	// OneAtATime: calls about several hosts are made one after the other on the caller's goroutine, so a simulation
+	// of them can be repeated.
+	OneAtATime bool
 	// HostKey makes a host key of an instance id.
 	HostKey      func(instanceID string) string
 	GitHubHealth *GitHubHealth

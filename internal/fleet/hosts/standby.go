@@ -55,9 +55,14 @@ func (hs *Hosts) findStandby(ctx context.Context, r lifecycle.Record, d lifecycl
 	return d, nil
 }
 
-// labelPatience is how long the call that sets the labels of a run is repeated while GitHub does not answer it, before the host is
-// registered instead. The caller waits for as long.
-const labelPatience = 15 * time.Second
+const (
+	// labelPatience is how long the call that sets the labels of a run is repeated while GitHub does not answer it, before the
+	// host is registered instead. The caller waits for as long.
+	labelPatience = 15 * time.Second
+	// registrationTime is about what config.sh and the start of the listener take. If a call may be made no sooner, because of
+	// GitHub's limits, a host that registers at once is ready earlier.
+	registrationTime = 5 * time.Second
+)
 
 // SetLabels gives the runner of a claimed host the labels of its run, and adds to the facts what came of it. GitHub then gives the
 // host the jobs of its run. A call whose answer was lost is repeated, which changes nothing.
@@ -79,12 +84,18 @@ func (hs *Hosts) SetLabels(ctx context.Context, facts lifecycle.Facts, now time.
 	case errors.Is(err, lifecycle.ErrNotFound):
 		facts.Runner = &lifecycle.Runner{Name: r.RunnerName, Gone: true}
 		return facts, nil
-	case errors.Is(err, lifecycle.ErrUnavailable) && now.Before(askedSince(facts).Add(labelPatience)):
+	case answersSoon(err) && now.Before(askedSince(facts).Add(labelPatience)):
 		return facts, fmt.Errorf("set the labels of runner %s: %w", r.RunnerName, err)
 	}
 	hs.Log.Warn("labels not set, so the host registers for its run", logkey.Instance, r.InstanceID, logkey.Runner, r.RunnerName, logkey.Error, err)
 	facts.Runner = &lifecycle.Runner{Name: r.RunnerName, Gone: true}
 	return facts, nil
+}
+
+// answersSoon reports whether a call that GitHub did not answer is worth a repetition while a host waits for it.
+func answersSoon(err error) bool {
+	var u *lifecycle.UnavailableError
+	return errors.As(err, &u) && u.RetryAfter < registrationTime
 }
 
 // movedAway reports whether the runner that listens belongs to another place than the one that the host was claimed with: the scope of
@@ -119,39 +130,43 @@ func askedSince(facts lifecycle.Facts) time.Time {
 	return r.UpdatedAt
 }
 
-// labelsAtOnce is how many calls for labels are made at a time. GitHub asks for no more than 100 calls at once in all.
-const labelsAtOnce = 10
-
 // SetAllLabels is SetLabels for the hosts of a request at once. It returns the facts in the same order, those of the hosts that
 // could not be asked for unchanged, and the first error.
 func (hs *Hosts) SetAllLabels(ctx context.Context, all []lifecycle.Facts, now time.Time) ([]lifecycle.Facts, error) {
 	all, errs := slices.Clone(all), make([]error, len(all))
-	var calls sync.WaitGroup
-	places := make(chan struct{}, cmp.Or(hs.LabelsAtOnce, labelsAtOnce))
-	for i := range all {
-		if cap(places) == 1 {
-			all[i], errs[i] = hs.SetLabels(ctx, all[i], now)
-			continue
-		}
-		places <- struct{}{}
-		calls.Go(func() {
-			defer func() { <-places }()
-			all[i], errs[i] = hs.SetLabels(ctx, all[i], now)
-		})
-	}
-	calls.Wait()
-	if i := slices.IndexFunc(errs, func(err error) bool { return err != nil }); i >= 0 {
-		return all, errs[i]
-	}
-	return all, nil
+	hs.eachAtOnce(len(all), func(i int) { all[i], errs[i] = hs.SetLabels(ctx, all[i], now) })
+	return all, cmp.Or(errs...)
 }
 
-// withdrawStandby deletes the registration of a host that registers for its run instead. It is called after the record says so: another
-// operation may just have made the host ready by that registration, and then this one has lost the race. A job that GitHub has
-// given the runner is one of the run, whose labels were set after all: it runs to its end before the host registers. If GitHub
-// does not answer, the GitHub sweep removes what remains.
-func (hs *Hosts) withdrawStandby(ctx context.Context, before lifecycle.Record) {
-	if _, err := hs.DeleteRunner(ctx, before); err != nil {
-		hs.Log.Warn("registration not deleted; the sweep goes on", logkey.Runner, before.RunnerName, logkey.Error, err)
+// withdrawPatience bounds the deletions of registrations that serve no run. Hosts of the same request wait for them, and GitHub's limits
+// let a few through at once.
+const withdrawPatience = 2 * time.Second
+
+// WithdrawStandby deletes the registrations of hosts that register for their run instead, with the records before that decision. It
+// is called after their records say so: another operation may just have made a host ready by that registration, and then
+// this one has lost the race. A job that GitHub has given the runner is one of the run, whose labels were set after all: it runs to its
+// end before the host registers. What GitHub does not delete soon the GitHub sweep removes.
+func (hs *Hosts) WithdrawStandby(ctx context.Context, before ...lifecycle.Record) {
+	ctx, cancel := context.WithTimeout(ctx, withdrawPatience)
+	defer cancel()
+	hs.eachAtOnce(len(before), func(i int) {
+		if _, err := hs.DeleteRunner(ctx, before[i]); err != nil {
+			hs.Log.Warn("registration not deleted; the sweep goes on", logkey.Runner, before[i].RunnerName, logkey.Error, err)
+		}
+	})
+}
+
+// eachAtOnce calls do with the numbers below n, all at once: what calls GitHub waits for its turn there.
+func (hs *Hosts) eachAtOnce(n int, do func(i int)) {
+	if hs.OneAtATime {
+		for i := range n {
+			do(i)
+		}
+		return
 	}
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { do(i) })
+	}
+	all.Wait()
 }

@@ -19,10 +19,14 @@ const rereadAfter = 5 * time.Second
 // the request when all are ready or its deadline is reached.
 func (p *Provision) await(ctx context.Context, now time.Time) (op.Progress, error) {
 	switch {
+	case p.q.DueAt.Sub(now) < p.env.Timing.Takeover/2:
+		return p.write(ctx, p.q, now, func() {}) // still alive
 	case len(p.unlabeled) > 0:
 		return p.setLabels(ctx, now)
 	case len(p.round) > 0:
 		return p.decideNext(ctx, now)
+	case len(p.discarded) > 0:
+		return p.withdrawStandby(ctx)
 	case p.lostHost():
 		return p.giveUpLost(ctx, now)
 	case p.unregistered() != "":
@@ -35,8 +39,6 @@ func (p *Provision) await(ctx context.Context, now time.Time) (op.Progress, erro
 	case p.lacks() > 0 && !now.Before(p.retryAt):
 		p.sel, p.search = selection{}, selecting
 		return op.Again, nil
-	case p.q.DueAt.Sub(now) < p.env.Timing.Takeover/2:
-		return p.write(ctx, p.q, now, func() {}) // still alive
 	}
 	return p.look(ctx, now)
 }
@@ -188,12 +190,23 @@ func (p *Provision) decision(key string, now time.Time) lifecycle.Decision {
 // decideNext carries out the decision on one host of the round.
 func (p *Provision) decideNext(ctx context.Context, now time.Time) (op.Progress, error) {
 	key := p.round[0]
-	r, _, err := p.env.Hosts.Reconcile(ctx, &p.Events, p.facts(key), now)
+	before := p.hosts[key]
+	r, d, err := p.env.Hosts.ReconcileOneOfMany(ctx, &p.Events, p.facts(key), now)
 	if err != nil {
 		return op.Again, err
 	}
+	if d.Action == lifecycle.ActionReregister {
+		p.discarded = append(p.discarded, before)
+	}
 	p.hosts[key] = r
 	p.round = p.round[1:]
+	return op.Again, nil
+}
+
+// withdrawStandby deletes the registrations that the hosts of the round no longer use.
+func (p *Provision) withdrawStandby(ctx context.Context) (op.Progress, error) {
+	p.env.Hosts.WithdrawStandby(ctx, p.discarded...)
+	p.discarded = nil
 	return op.Again, nil
 }
 

@@ -187,7 +187,7 @@ func newFleet(p *ports, b Bounds) *fleet.Fleet {
 	return must1(fleet.New(fleet.Options{
 		Store: store.New(p), Queue: queue{p}, Compute: compute{p}, GitHub: github{p}, Pools: pools(b),
 		Classes:    map[string]fleet.Class{className: {CPU: 2, MemoryMiB: 4096}},
-		RandomText: func() string { return "label" }, LabelsAtOnce: 1,
+		RandomText: func() string { return "label" }, OneAtATime: true,
 		Replica: "any", Rand: rand.New(rand.NewPCG(1, 1)),
 		Timing: fleet.Timing{Takeover: unit, Relaunch: 100 * unit},
 	}))
