@@ -275,6 +275,30 @@ func TestTheGitHubSweepRemovesGhosts(t *testing.T) {
 	})
 }
 
+// What is left of a hot host's registration that GitHub had refused to delete goes while the host has a job of its run. A runner that
+// is connected, or has a job, may be the one that the host is busy under.
+func TestTheGitHubSweepRemovesGhostsBesideAJob(t *testing.T) {
+	for name, runner := range map[string]lifecycle.Runner{"offline": {}, "online": {Online: true}, "busy": {Busy: true}} {
+		t.Run(name, func(t *testing.T) {
+			inBubbleOf(t, func(o *fleet.Options) { o.Repositories = []string{repository} }, func(ctx context.Context, t *testing.T, w *world) {
+				host := w.record(w.mustProvision(ctx, demand("1", "a", 1))[0].HostKey)
+				left := "remuda-0-" + host.InstanceID
+				w.github.register(lifecycle.Record{RunnerName: left})
+				w.github.change(left, func(r *lifecycle.Runner) { r.Online, r.Busy = runner.Online, runner.Busy })
+				w.set(func() { w.busy[host.HostKey] = true })
+				time.Sleep(10 * time.Second)
+				w.sweepOnce(ctx, w.fleet.NewGitHubSweep())
+				if w.github.knows(left) != (name != "offline") {
+					t.Errorf("the %s runner is left: %t", name, w.github.knows(left))
+				}
+				if !w.github.knows(host.RunnerName) {
+					t.Error("the registration of the host was deleted")
+				}
+			})
+		})
+	}
+}
+
 // A job-scoped runner is registered before its host is claimed: a sweep between the
 // two must not take the registration for a ghost.
 func TestTheGitHubSweepLeavesAComingClaim(t *testing.T) {

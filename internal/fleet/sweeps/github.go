@@ -64,8 +64,9 @@ func (s *GitHubSweep) list(ctx context.Context, now time.Time) (op.Progress, err
 	return s.Then(s.remove)
 }
 
-// find picks the ghosts among the runners of a page. A host that is busy may be
-// busy under that name still, and so may a live one that says nothing.
+// find picks the ghosts among the runners of a page. A host that is busy may be busy under that name still, and so may a live one
+// that says nothing. A runner that is neither connected nor has a job has no part in that: it is what a claimed host has
+// discarded, and GitHub refused to delete.
 func (s *GitHubSweep) find(ctx context.Context, repository string, runners []lifecycle.Runner, now time.Time) ([]ghost, error) {
 	keys := map[string]string{} // runner name to host key
 	var list []string
@@ -93,7 +94,8 @@ func (s *GitHubSweep) find(ctx context.Context, repository string, runners []lif
 		if !ok || r.RunnerName == runner.Name || ofComingClaim(runner.Name, r) {
 			continue
 		}
-		if p, told := reports[r.HostKey]; p.Busy || !told && r.State != lifecycle.StateTerminated {
+		switch p, told := reports[r.HostKey]; {
+		case p.Busy && (runner.Online || runner.Busy), !told && r.State != lifecycle.StateTerminated:
 			continue
 		}
 		ghosts = append(ghosts, ghost{
