@@ -145,11 +145,6 @@ func (v decider) refused() string {
 	return v.Memory.Refused
 }
 
-// passes reports whether a failure of this cause may be over at another attempt.
-func passes(c lifecycle.Cause) bool {
-	return c == lifecycle.CauseGitHub || c == lifecycle.CauseRateLimit
-}
-
 // retryAt returns when a task that failed because of GitHub is tried again. After a rate limit that is a
 // minute, the least that GitHub asks for.
 func retryAt(p Progress) time.Time {
@@ -255,12 +250,12 @@ func (v decider) deregister() Decision {
 		return wait("released: GitHub has assigned a job to the runner, and it may finish").recheckAt(p.At.Add(assignedPause))
 	case usable && p.Assigned:
 		return do(EffectDeregister, "released, and the assigned job has had its time to begin")
-	case usable && (!v.Tried || (passes(p.Cause) && reached(retryAt(p), v.now))):
+	case usable && (!v.Tried || (p.Cause.Passes() && reached(retryAt(p), v.now))):
 		return do(EffectDeregister, fmt.Sprintf("removal, attempt %d", p.Attempt+1)).
 			answering(Answer{Signal: lifecycle.SignalRemoveRegFailed, Cause: p.Cause, Detail: detail})
 	}
 	d := v.notClean(p.Cause, detail)
-	if usable && passes(p.Cause) {
+	if usable && p.Cause.Passes() {
 		d = d.recheckAt(retryAt(p))
 	}
 	return d

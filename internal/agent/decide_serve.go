@@ -160,7 +160,7 @@ func (v decider) register() Decision {
 // created host has until its threshold to become ready.
 func (v decider) registrationFailed(p Progress) Decision {
 	a := Answer{Signal: lifecycle.SignalRegFailed, Cause: p.Cause, Detail: cmp.Or(p.Detail, "the runner could not be configured")}
-	if !passes(p.Cause) || !v.mayRegister() {
+	if !p.Cause.Passes() || !v.mayRegister() {
 		return wait("the registration failed").answering(a)
 	}
 	if at := retryAt(p); !reached(at, v.now) {

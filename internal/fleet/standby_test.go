@@ -464,6 +464,29 @@ func TestAHostThatCannotListen(t *testing.T) {
 	}
 }
 
+// A host whose registration ahead of need GitHub refuses for a minute goes on trying, and may be claimed in the meantime.
+func TestAHostThatGitHubRefusesForAMinute(t *testing.T) {
+	for _, cause := range []lifecycle.Cause{lifecycle.CauseGitHub, lifecycle.CauseRateLimit} {
+		t.Run(string(cause), func(t *testing.T) {
+			inStandbyWorld(t, func(ctx context.Context, t *testing.T, w *world) {
+				w.set(func() { w.warming = true })
+				w.mustProvision(ctx, demand("1", "first", 1))
+				w.release(ctx, "1", true)
+				w.set(func() { w.broken["*"] = cause })
+				time.Sleep(time.Minute)
+				if r := w.only(); !r.Warming() || r.Assignment != 2 {
+					t.Errorf("record %+v", r)
+				}
+				w.set(func() { delete(w.broken, "*"); w.warming = false })
+				w.until("the host is hot", 30*time.Second, func() bool { return w.only().Hot() })
+				if r := w.only(); r.Assignment != 2 || r.StandbyFailed {
+					t.Errorf("record %+v", r)
+				}
+			})
+		})
+	}
+}
+
 // A host that only says that it listens is not looked up on GitHub for as long as it is idle.
 func TestAHostThatOnlySaysThatItListens(t *testing.T) {
 	longIdle := func(o *fleet.Options) {

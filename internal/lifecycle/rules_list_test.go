@@ -250,10 +250,10 @@ var standbyRules = []rule{
 	{"a pooled host that listens becomes hot", func(s *seen) bool {
 		return strings.HasPrefix(s.host, "pooled, warming") && s.open() && s.answer == "UD_REG_OK" && s.spoke() && !s.jobRuns() && !s.late() && !s.noticed()
 	}, func(s *seen) bool { return s.does(lifecycle.ActionStandBy) }},
-	{"a registration ahead of need is left when it failed, took 2 m, or is a day old, and not beside a job", func(s *seen) bool {
+	{"a registration ahead of need is left when it failed permanently, took 2 m, or is a day old, and not beside a job", func(s *seen) bool {
 		return strings.HasPrefix(s.host, "pooled") && s.open() && !s.late() && !s.noticed() && !s.fell()
 	}, func(s *seen) bool {
-		failed := s.standsBy() && strings.HasPrefix(s.answer, "UD_REG_FAILED")
+		failed := s.standsBy() && strings.HasPrefix(s.answer, "UD_REG_FAILED") && !(s.host == "pooled, warming" && s.answer == "UD_REG_FAILED:github")
 		slow := s.host == "pooled, warming for 2m" && !(s.answer == "UD_REG_OK" && s.spoke())
 		left := !s.jobRuns() && (failed || slow) || s.host == "pooled, hot for a day" // longer than any job may run
 		return s.does(lifecycle.ActionLeaveStandby) == left && s.got.StandbyFailed == (left && (failed || slow))

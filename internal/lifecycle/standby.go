@@ -65,19 +65,25 @@ func (v decider) mayStandBy() bool {
 	return v.p.Standby == StandbyListening && !r.Unused() && !r.StandbyFailed && !v.GitHubUnavailable && r.ReasonCode != ReasonVersionRefused
 }
 
-// warming decides for a pooled host that registers ahead of need.
+// warming decides for a pooled host that registers ahead of need. While GitHub refuses that for a time, as with a rate limit, its agent
+// tries again, and the host may be claimed. Until ClaimTimeout it is not given up: then it would stay without a registration until
+// its next run.
 func (v decider) warming() Decision {
 	r := v.Record
-	switch end := r.PooledAt.Add(v.p.ClaimTimeout); {
+	failed, end := v.signal() == SignalRegFailed, r.PooledAt.Add(v.p.ClaimTimeout)
+	switch over := reached(end, v.now); {
 	case v.signal() == SignalRegOK && v.fresh():
 		return act(ActionStandBy, listening)
-	case v.signal() == SignalRegFailed:
+	case failed && (over || !v.Report.Cause.Passes()):
 		return v.leaveStandby(v.runnerFailed(ReasonStandbyFailed, "its registration ahead of need failed"))
-	case reached(end, v.now):
+	case over:
 		return v.leaveStandby(v.notListening())
-	default:
-		return keep(earliest(earliest(r.Threshold, end), v.now.Add(v.p.ReleasePoll)), registeringAhead)
 	}
+	why := registeringAhead
+	if failed {
+		why = v.failed(ReasonWaitingForRun, "idle: waiting for a run, and its registration ahead of need is tried again")
+	}
+	return keep(earliest(earliest(r.Threshold, end), v.now.Add(v.p.ReleasePoll)), why)
 }
 
 // hot decides for a pooled host that listens. It reports false if its registration needs no decision.

@@ -73,6 +73,9 @@ func (c Cause) Valid() bool { return slices.Contains(Causes, c) }
 // external reports whether a failure is neither the host's fault nor unknown.
 func (c Cause) external() bool { return c != CauseNone && c != CauseHost && c != CauseClock }
 
+// Passes reports whether a failure may be over at another attempt, which the agent makes by itself.
+func (c Cause) Passes() bool { return c == CauseGitHub || c == CauseRateLimit }
+
 // UsageClass is how a host is bought.
 type UsageClass string
 
