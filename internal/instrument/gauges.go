@@ -12,6 +12,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/github"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/listing"
 	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/services"
 	"github.com/remuda-ci/remuda/internal/telemetry"
@@ -81,7 +82,7 @@ func (g *HostGauges) countHosts(ctx context.Context) {
 	list := func(page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error) {
 		return g.Store.ListInstances(ctx, living, page)
 	}
-	for r, err := range lifecycle.Pages(lifecycle.PageOf{Limit: pageSize}, list) {
+	for r, err := range listing.All(lifecycle.PageOf{Limit: pageSize}, list) {
 		if err != nil {
 			g.Log.Warn("hosts not counted", logkey.Error, err)
 			return
@@ -96,7 +97,7 @@ func (g *HostGauges) countHosts(ctx context.Context) {
 func (g *HostGauges) countServices(ctx context.Context) {
 	counts := map[string]telemetry.ServiceCounts{}
 	list := func(page lifecycle.PageOf) (lifecycle.Page[services.Status], error) { return g.Services(ctx, page) }
-	for s, err := range lifecycle.Pages(lifecycle.PageOf{Limit: pageSize}, list) {
+	for s, err := range listing.All(lifecycle.PageOf{Limit: pageSize}, list) {
 		if err != nil {
 			g.Log.Warn("services not counted", logkey.Error, err)
 			return
@@ -154,7 +155,7 @@ func (g *HostGauges) waiting(ctx context.Context, pool string) (int, error) {
 	list := func(page lifecycle.PageOf) (lifecycle.Page[lifecycle.Job], error) {
 		return g.Jobs.WaitingJobs(ctx, pool, page)
 	}
-	for _, err := range lifecycle.Pages(lifecycle.PageOf{Limit: pageSize}, list) {
+	for _, err := range listing.All(lifecycle.PageOf{Limit: pageSize}, list) {
 		if err != nil {
 			return 0, err
 		}

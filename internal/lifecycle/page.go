@@ -1,7 +1,5 @@
 package lifecycle
 
-import "iter"
-
 // Page is one page of a listing.
 type Page[T any] struct {
 	Items []T
@@ -32,26 +30,4 @@ type Filter struct {
 	States        []State
 	RunID         string
 	ResourceClass string
-}
-
-// Pages yields the items of a listing from page on, to the end of its last page. If list fails, the error is yielded
-// last, with no item.
-func Pages[T any](page PageOf, list func(PageOf) (Page[T], error)) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		for {
-			got, err := list(page)
-			if err != nil {
-				yield(*new(T), err)
-				return
-			}
-			for _, item := range got.Items {
-				if !yield(item, nil) {
-					return
-				}
-			}
-			if page.After = got.Next; page.After == "" {
-				return
-			}
-		}
-	}
 }

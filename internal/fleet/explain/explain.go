@@ -12,6 +12,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/ports"
 	"github.com/remuda-ci/remuda/internal/fleet/scaledown"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/listing"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
@@ -81,7 +82,7 @@ func (ex *Explainer) newestEvents(ctx context.Context, repository, runID string)
 	list := func(page lifecycle.PageOf) (lifecycle.Page[lifecycle.Event], error) {
 		return ex.Store.EventsOfRun(ctx, repository, runID, page)
 	}
-	for e, err := range lifecycle.Pages(lifecycle.PageOf{Limit: explainEvents}, list) {
+	for e, err := range listing.All(lifecycle.PageOf{Limit: explainEvents}, list) {
 		if err != nil {
 			return nil, fmt.Errorf("list events of run %s: %w", runID, err)
 		}
@@ -288,7 +289,7 @@ func (ex *Explainer) Count(ctx context.Context, now time.Time) (map[string]Count
 	list := func(page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error) {
 		return ex.Store.ListInstances(ctx, lifecycle.Filter{States: hosts.LiveStates}, page)
 	}
-	for r, err := range lifecycle.Pages(lifecycle.PageOf{Limit: 1000}, list) {
+	for r, err := range listing.All(lifecycle.PageOf{Limit: 1000}, list) {
 		if err != nil {
 			return nil, fmt.Errorf("list instances: %w", err)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/listing"
 	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
@@ -164,7 +165,7 @@ func (hs *Hosts) AllReports(ctx context.Context, now time.Time) (keys []string, 
 	list := func(page lifecycle.PageOf) (lifecycle.Page[lifecycle.Report], error) {
 		return hs.Store.AllReports(ctx, page)
 	}
-	for p, err := range lifecycle.Pages(lifecycle.PageOf{Limit: 1000}, list) {
+	for p, err := range listing.All(lifecycle.PageOf{Limit: 1000}, list) {
 		if err != nil {
 			return nil, nil, fmt.Errorf("list reports: %w", err)
 		}
@@ -180,7 +181,7 @@ func (hs *Hosts) Machines(ctx context.Context) ([]lifecycle.Machine, error) {
 	list := func(page lifecycle.PageOf) (lifecycle.Page[lifecycle.Machine], error) {
 		return hs.Compute.List(ctx, page)
 	}
-	for m, err := range lifecycle.Pages(lifecycle.PageOf{Limit: 1000}, list) {
+	for m, err := range listing.All(lifecycle.PageOf{Limit: 1000}, list) {
 		if err != nil {
 			return nil, fmt.Errorf("list machines: %w", err)
 		}
@@ -262,7 +263,7 @@ func (hs *Hosts) ofRun(ctx context.Context, repository, runID string) ([]lifecyc
 	list := func(page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error) {
 		return hs.Store.InstancesOfRun(ctx, runID, page)
 	}
-	for r, err := range lifecycle.Pages(lifecycle.PageOf{}, list) {
+	for r, err := range listing.All(lifecycle.PageOf{}, list) {
 		if err != nil {
 			return nil, fmt.Errorf("list hosts of run %s: %w", runID, err)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/listing"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
@@ -59,7 +60,7 @@ func (p *snapshotBuilder) owner(ctx context.Context, o *ownerHosts) error {
 		}
 		return p.env.GitHub.Runners(ctx, o.repository, page)
 	}
-	for r, err := range lifecycle.Pages(o.page, list) {
+	for r, err := range listing.All(o.page, list) {
 		if ctx.Err() != nil {
 			return fmt.Errorf("list runners: %w", context.Cause(ctx))
 		}
