@@ -219,7 +219,9 @@ func TestUnaccountedThatEnd(t *testing.T) {
 				start := time.Now()
 				if test.lives > 0 {
 					time.AfterFunc(test.lives, func() {
-						put(t, p.at("/proc/50/stat"), "50 (x) Z 1 0 0 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 500"+statRest+"\n")
+						ended := p.at("/ended") // complete before the check can read it
+						put(t, ended, "50 (x) Z 1 0 0 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 500"+statRest+"\n")
+						check(t, os.Rename(ended, p.at("/proc/50/stat")))
 					})
 				}
 				d := &Findings{}
