@@ -2,6 +2,7 @@
 //
 //   - CreateFleet takes InstanceRequirements, and several subnets; moto wants one
 //     instance type and takes the first override alone.
+//   - CreateFleet refuses more than four InstanceRequirements.
 //   - CreateFleet of type instant gives errors of offerings without capacity, as
 //     a test sets it; moto has capacity of everything.
 //   - Client tokens of CreateFleet and CreateLaunchTemplateVersion are remembered;

@@ -2,6 +2,7 @@ package ec2gap
 
 import (
 	"cmp"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -51,8 +52,32 @@ func typesFor(override url.Values, arch string) []catalogue.Type {
 	return fit
 }
 
+// maxRequirements is how many InstanceRequirements a call may carry: see the EC2 User Guide, "Specify attributes for instance type
+// selection for EC2 Fleet", and for the answer osbuild/osbuild-composer#3946.
+const maxRequirements = 4
+
+// checkRequirements refuses a fleet with too many requirements, as EC2 does.
+func checkRequirements(form url.Values) *ec2Error {
+	n := 0
+	for _, config := range each(form, "LaunchTemplateConfigs") {
+		for _, override := range each(config, "Overrides") {
+			if len(under(override, "InstanceRequirements")) > 0 {
+				n++
+			}
+		}
+	}
+	if n > maxRequirements {
+		return &ec2Error{"InvalidParameterValue",
+			fmt.Sprintf("Your request contains more than the maximum allowed number of InstanceRequirements (%d)", maxRequirements)}
+	}
+	return nil
+}
+
 // offerings of a fleet, type by type.
 func offerings(r *http.Request, forward forward, form url.Values, usage lifecycle.UsageClass) ([]offering, *ec2Error) {
+	if err := checkRequirements(form); err != nil {
+		return nil, err
+	}
 	var list []offering
 	for _, config := range each(form, "LaunchTemplateConfigs") {
 		template := under(config, "LaunchTemplateSpecification")

@@ -109,7 +109,12 @@ func TestSpotIsSpot(t *testing.T) {
 func TestBothArchitecturesOfAPoolAreLaunched(t *testing.T) {
 	racepass.CoveredBy(t, "TestConformance")
 	w := newWorld(t)
-	c := w.ready(t, pool(w.options(), func(p *ec2.Pool) { p.Images = w.images }))
+	c := w.ready(t, pool(w.options(), func(p *ec2.Pool) {
+		p.Images, p.Subnets = w.images, nil
+		for _, s := range w.subnets {
+			p.Subnets = append(p.Subnets, *s.SubnetId)
+		}
+	}))
 	for number, types := range [][]string{{"c7i.*"}, {"c7g.*"}} {
 		o := order(t, c, number+1, 1)
 		o.InstanceTypes = types

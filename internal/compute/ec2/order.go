@@ -29,8 +29,9 @@ const (
 // size come first: within them nothing ordinary is four times as dear.
 const dearest = 300
 
-// maxOverrides is EC2's limit.
-const maxOverrides = 300
+// maxRequirements is how many InstanceRequirements a call may carry, one for each override of each launch template ("Specify
+// attributes for instance type selection for EC2 Fleet", Considerations). EC2 refuses a call with more (osbuild/osbuild-composer#3946).
+const maxRequirements = 4
 
 // checkOrder says what is wrong with an order, before anything is called.
 func (c *Compute) checkOrder(o lifecycle.LaunchOrder) error {
@@ -58,7 +59,7 @@ func (c *Compute) request(o lifecycle.LaunchOrder, places []place) (*service.Cre
 	if err != nil {
 		return nil, err
 	}
-	overrides, err := c.overrides(o, places)
+	overrides, err := c.overrides(o, places, maxRequirements/len(templates))
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +73,7 @@ func (c *Compute) request(o lifecycle.LaunchOrder, places []place) (*service.Cre
 	}
 	for i := range templates {
 		in.LaunchTemplateConfigs = append(in.LaunchTemplateConfigs, types.FleetLaunchTemplateConfigRequest{
-			LaunchTemplateSpecification: &templates[i], Overrides: overrides[:min(len(overrides), maxOverrides/len(templates))],
+			LaunchTemplateSpecification: &templates[i], Overrides: overrides,
 		})
 	}
 	if o.UsageClass == lifecycle.UsageSpot {
@@ -88,9 +89,10 @@ func (c *Compute) request(o lifecycle.LaunchOrder, places []place) (*service.Cre
 	return in, nil
 }
 
-// overrides are one subnet of each zone, with the types that may be launched
-// there. An order that leaves out everything is made as if it left out nothing.
-func (c *Compute) overrides(o lifecycle.LaunchOrder, places []place) ([]types.FleetLaunchTemplateOverridesRequest, error) {
+// overrides are one subnet of each of at most so many zones, with the types that may be launched there. The token picks
+// the zones, so the launches of a pool are spread over all of its zones. An order that leaves out everything is
+// made as if it left out nothing.
+func (c *Compute) overrides(o lifecycle.LaunchOrder, places []place, most int) ([]types.FleetLaunchTemplateOverridesRequest, error) {
 	patterns, none := allowedTypes(o)
 	if none {
 		return nil, shortage(o, 0, fmt.Sprintf("no type that the request allows (%s) is one that pool %s allows (%s)",
@@ -108,7 +110,11 @@ func (c *Compute) overrides(o lifecycle.LaunchOrder, places []place) ([]types.Fl
 	}
 	if len(list) == 0 && len(o.Exclude) > 0 {
 		o.Exclude = nil
-		return c.overrides(o, places)
+		return c.overrides(o, places, most)
+	}
+	if len(list) > most {
+		first := int(lot(o) % uint64(len(list)))
+		list = slices.Concat(list[first:], list[:first])[:most]
 	}
 	return list, nil
 }
@@ -186,8 +192,6 @@ func (c *Compute) askPlaces(ctx context.Context, pool string) ([]place, error) {
 // onePerZone: a fleet cannot have two subnets of one zone ("EC2 Fleet limitations"). The token picks, so that
 // a repeat is the same call and the load is spread; what the order leaves out is not picked.
 func onePerZone(places []place, o lifecycle.LaunchOrder) []place {
-	sum := sha256.Sum256([]byte(o.Token))
-	lot := binary.BigEndian.Uint64(sum[:])
 	var picked []place
 	var done []string
 	for _, p := range places {
@@ -202,8 +206,14 @@ func onePerZone(places []place, o lifecycle.LaunchOrder) []place {
 			}
 		}
 		if len(candidates) > 0 {
-			picked = append(picked, candidates[lot%uint64(len(candidates))])
+			picked = append(picked, candidates[lot(o)%uint64(len(candidates))])
 		}
 	}
 	return picked
+}
+
+// lot is a number that is even over the tokens of orders.
+func lot(o lifecycle.LaunchOrder) uint64 {
+	sum := sha256.Sum256([]byte(o.Token))
+	return binary.BigEndian.Uint64(sum[:])
 }

@@ -14,6 +14,7 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	service "github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/smithy-go"
 
 	"github.com/remuda-ci/remuda/internal/compute/catalogue"
 	"github.com/remuda-ci/remuda/internal/compute/ec2"
@@ -24,6 +25,7 @@ import (
 // cloud is an EC2 without a network: it launches every order.
 type cloud struct {
 	ec2.API
+	zones      map[string]string // of the subnets; nil: zones
 	launches   []*service.CreateFleetInput
 	terminated []int     // in each call
 	at         time.Time // of the last call
@@ -36,9 +38,16 @@ type cloud struct {
 // zones of the subnets, two of them in the first.
 var zones = map[string]string{"subnet-a1": "a", "subnet-a2": "a", "subnet-b": "b", "subnet-c": "c"}
 
+func (c *cloud) subnets() map[string]string {
+	if c.zones != nil {
+		return c.zones
+	}
+	return zones
+}
+
 func (c *cloud) DescribeSubnets(context.Context, *service.DescribeSubnetsInput, ...func(*service.Options)) (*service.DescribeSubnetsOutput, error) {
 	out := &service.DescribeSubnetsOutput{}
-	for subnet, zone := range zones {
+	for subnet, zone := range c.subnets() {
 		out.Subnets = append(out.Subnets, types.Subnet{SubnetId: sdk.String(subnet), AvailabilityZone: sdk.String(zone)})
 	}
 	return out, nil
@@ -46,6 +55,19 @@ func (c *cloud) DescribeSubnets(context.Context, *service.DescribeSubnetsInput, 
 
 func (c *cloud) CreateFleet(_ context.Context, in *service.CreateFleetInput, _ ...func(*service.Options)) (*service.CreateFleetOutput, error) {
 	c.launches, c.at = append(c.launches, in), time.Now()
+	requirements := 0
+	for _, config := range in.LaunchTemplateConfigs {
+		for _, override := range config.Overrides {
+			if override.InstanceRequirements != nil {
+				requirements++
+			}
+		}
+	}
+	if requirements > 4 {
+		return nil, &smithy.GenericAPIError{
+			Code: "InvalidParameterValue", Message: "Your request contains more than the maximum allowed number of InstanceRequirements (4)",
+		}
+	}
 	var ids []string
 	for i := range *in.TargetCapacitySpecification.TotalTargetCapacity {
 		ids = append(ids, fmt.Sprintf("i-%08x%08x", len(c.launches), i))
@@ -78,6 +100,11 @@ func open(t testing.TB, rates ec2.Rates) (*cloud, *ec2.Compute) {
 		t.Fatal(err)
 	}
 	return api, c
+}
+
+// unpaced are rates that no test reaches.
+var unpaced = ec2.Rates{
+	Launches: ec2.Rate{PerSecond: 1e6, Burst: 1e6}, Launched: ec2.Rate{PerSecond: 1e6, Burst: 1e6}, Reads: ec2.Rate{PerSecond: 1e6, Burst: 1e6},
 }
 
 func plain(number, count int) lifecycle.LaunchOrder {
@@ -151,7 +178,7 @@ func TestAllowedTypesAreTheIntersection(t *testing.T) {
 		}
 		return len(patterns) == 0
 	}
-	api, c := open(t, ec2.Rates{Launches: ec2.Rate{PerSecond: 1e6, Burst: 1e6}, Launched: ec2.Rate{PerSecond: 1e6, Burst: 1e6}, Reads: ec2.Rate{PerSecond: 1e6, Burst: 1e6}})
+	api, c := open(t, unpaced)
 	for i := range 500 {
 		o := plain(i, 1)
 		o.InstanceTypes, o.PoolTypes = []string{pattern(), pattern()}, []string{pattern(), pattern()}
@@ -237,6 +264,61 @@ func TestTwoSubnetsOfAZoneShareTheLoad(t *testing.T) {
 	o.Exclude = []lifecycle.Offering{{Place: "subnet-a1"}}
 	if _, allowed := call(t, o); len(allowed) != 3 || allowed["subnet-a1"] != "" {
 		t.Errorf("with one full: %v", allowed)
+	}
+}
+
+// EC2 takes four InstanceRequirements in a call, and one goes with each zone of each launch template. So a launch is for
+// some of the zones, over the launches for all, and for those that are not short first.
+func TestZonesOfALaunch(t *testing.T) {
+	racepass.OneGoroutine(t)
+	for _, test := range []struct {
+		zones, architectures, want int
+	}{{1, 1, 1}, {3, 1, 3}, {4, 1, 4}, {6, 1, 4}, {1, 2, 1}, {2, 2, 2}, {3, 2, 2}, {6, 2, 2}} {
+		t.Run(fmt.Sprintf("%d zones, %d architectures", test.zones, test.architectures), func(t *testing.T) {
+			p := ec2.Pool{Images: map[string]string{"x86_64": "ami-1"}}
+			version := "1"
+			if test.architectures == 2 {
+				p.Images["arm64"], version = "ami-2", "1/1"
+			}
+			api := &cloud{zones: map[string]string{}}
+			for i := range test.zones {
+				subnet := fmt.Sprintf("subnet-%d", i)
+				p.Subnets, api.zones[subnet] = append(p.Subnets, subnet), string(rune('a'+i))
+			}
+			c, err := ec2.New(api, ec2.Options{Prefix: prefix, Region: region, Pools: map[string]ec2.Pool{"default": p}, Rates: unpaced})
+			if err != nil {
+				t.Fatal(err)
+			}
+			launch := func(number int, exclude ...lifecycle.Offering) (subnets []string) {
+				o := plain(number, 1)
+				o.TemplateVersion, o.Exclude = version, exclude
+				if _, err := c.Launch(t.Context(), o); err != nil {
+					t.Fatal(err)
+				}
+				for _, override := range api.launches[len(api.launches)-1].LaunchTemplateConfigs[0].Overrides {
+					subnets = append(subnets, *override.SubnetId)
+				}
+				return subnets
+			}
+			used := map[string]int{}
+			for number := range 60 {
+				subnets := launch(number)
+				equal(t, "zones", test.want, len(subnets))
+				for _, s := range subnets {
+					used[s]++
+				}
+			}
+			for _, s := range p.Subnets {
+				if even := 60 * test.want / test.zones; used[s] < even/2 || used[s] > 2*even {
+					t.Errorf("%s is in %d of 60 launches, want about %d", s, used[s], even)
+				}
+			}
+			var short []lifecycle.Offering
+			for _, s := range p.Subnets[:test.zones-1] {
+				short = append(short, lifecycle.Offering{Place: s})
+			}
+			equal(t, "zones while the others are short", p.Subnets[test.zones-1:], launch(60, short...))
+		})
 	}
 }
 
