@@ -2,7 +2,8 @@
 //
 //   - CreateFleet takes InstanceRequirements, and several subnets; moto wants one
 //     instance type and takes the first override alone.
-//   - CreateFleet refuses more than four InstanceRequirements.
+//   - CreateFleet refuses more than four InstanceRequirements, and a call that
+//     does not tag instances, volumes and network interfaces.
 //   - CreateFleet of type instant gives errors of offerings without capacity, as
 //     a test sets it; moto has capacity of everything.
 //   - Client tokens of CreateFleet and CreateLaunchTemplateVersion are remembered;

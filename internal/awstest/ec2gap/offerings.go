@@ -56,6 +56,19 @@ func typesFor(override url.Values, arch string) []catalogue.Type {
 // selection for EC2 Fleet", and for the answer osbuild/osbuild-composer#3946.
 const maxRequirements = 4
 
+// checkTags refuses a fleet that does not tag all that its instances consist of. The policy of a fleet (docs/iam) demands the tag of the fleet
+// on each, and whether EC2 asks it about the tags of the call or also those of the template is not documented.
+func checkTags(form url.Values) *ec2Error {
+	for _, resource := range []string{"fleet", "instance", "volume", "network-interface"} {
+		tagged := func(spec url.Values) bool { return spec.Get("ResourceType") == resource && spec.Get("Tag.1.Key") != "" }
+		if !slices.ContainsFunc(each(form, "TagSpecification"), tagged) {
+			return &ec2Error{"UnauthorizedOperation", "You are not authorized to perform this operation. User is not authorized to perform: " +
+				"ec2:CreateFleet on resource: arn:aws:ec2:us-east-1:123456789012:" + resource + "/* because no identity-based policy allows it."}
+		}
+	}
+	return nil
+}
+
 // checkRequirements refuses a fleet with too many requirements, as EC2 does.
 func checkRequirements(form url.Values) *ec2Error {
 	n := 0
@@ -75,7 +88,7 @@ func checkRequirements(form url.Values) *ec2Error {
 
 // offerings of a fleet, type by type.
 func offerings(r *http.Request, forward forward, form url.Values, usage lifecycle.UsageClass) ([]offering, *ec2Error) {
-	if err := checkRequirements(form); err != nil {
+	if err := cmp.Or(checkTags(form), checkRequirements(form)); err != nil {
 		return nil, err
 	}
 	var list []offering

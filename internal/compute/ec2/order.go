@@ -69,6 +69,9 @@ func (c *Compute) request(o lifecycle.LaunchOrder, places []place) (*service.Cre
 		TagSpecifications: []types.TagSpecification{
 			{ResourceType: types.ResourceTypeFleet, Tags: tagList(c.poolTags(o.Pool))},
 			{ResourceType: types.ResourceTypeInstance, Tags: tagList(c.machineTags(o))},
+			// The template tags these too. EC2 may ask the policy about the tags of the call alone.
+			{ResourceType: types.ResourceTypeVolume, Tags: tagList(c.poolTags(o.Pool))},
+			{ResourceType: types.ResourceTypeNetworkInterface, Tags: tagList(c.poolTags(o.Pool))},
 		},
 	}
 	for i := range templates {
