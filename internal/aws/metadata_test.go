@@ -3,6 +3,9 @@ package aws_test
 import (
 	"errors"
 	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -60,5 +63,31 @@ func TestCredentialsAreNotAskedForWithoutAToken(t *testing.T) {
 				t.Errorf("no token, but %d: %s %s", status, call.Method, call.Path)
 			}
 		}
+	}
+}
+
+// A proxy gives out its own machine's credentials, or none. It is set for this process alone, which reads the variables once.
+func TestMetadataIsNotAskedForThroughAProxy(t *testing.T) {
+	if os.Getenv("HTTP_PROXY") != "" {
+		c, err := aws.Load(t.Context(), aws.Options{Region: "eu-west-1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := c.Credentials.Retrieve(t.Context()); err != nil || got.AccessKeyID != "ASIAEXAMPLE" {
+			t.Errorf("credentials of %s, error %v", got.AccessKeyID, err)
+		}
+		return
+	}
+	s := onMachine(t)
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		t.Errorf("the proxy was asked for %s %s", r.Method, r.URL)
+		http.Error(w, "no", http.StatusForbidden)
+	}))
+	defer proxy.Close()
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
+	// Go never uses a proxy for 127.0.0.1. By 0.0.0.0 the same service is reached.
+	child.Env = append(os.Environ(), "HTTP_PROXY="+proxy.URL, "NO_PROXY=", imdstest.EndpointVariable+"="+strings.Replace(s.URL, "127.0.0.1", "0.0.0.0", 1))
+	if out, err := child.CombinedOutput(); err != nil || !strings.Contains(string(out), "PASS: "+t.Name()) {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
