@@ -62,6 +62,13 @@ func TestTheHostRoleMayHaveAnotherName(t *testing.T) {
 	}
 }
 
+func TestTheHostProfileMayHaveAPath(t *testing.T) {
+	got := controld(t, "iam", "--config", awsExample, "--host-profile", "ci/remuda-host")
+	if got.code != 0 || !strings.Contains(got.stdout, `:instance-profile/ci/remuda-host"`) || !strings.Contains(got.stdout, `:role/remuda-host"`) {
+		t.Errorf("got %+v", got)
+	}
+}
+
 func TestEveryActionIsExplained(t *testing.T) {
 	got := controld(t, "iam", "--explain")
 	for _, p := range permissions() {

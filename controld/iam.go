@@ -8,7 +8,6 @@ import (
 	"io"
 	"regexp"
 	"slices"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/remuda-ci/remuda/internal/aws"
@@ -24,13 +23,14 @@ var accountID = regexp.MustCompile(`^[0-9]{12}$`)
 
 // iamPolicy prints a policy, or what each action is for. It makes no call.
 func iamPolicy(_ context.Context, call *call) error {
-	var path, role, account, hostRole string
+	var path, role, account, hostRole, hostProfile string
 	var explain bool
 	if _, err := call.parse(0, func(f *flag.FlagSet) {
 		f.StringVar(&path, "config", "", "the configuration `FILE`, with an aws section")
 		f.StringVar(&role, "role", string(aws.RoleControld), "whose policy, `ROLE`: controld, refresh or host")
 		f.StringVar(&account, "account", "*", "the `ID` of the account, 12 digits; * for any")
 		f.StringVar(&hostRole, "host-role", "", "the `NAME` of the hosts' role with its path, if it is not called like their profile")
+		f.StringVar(&hostProfile, "host-profile", "", "the `NAME` of the hosts' instance profile with its path, if it has one")
 		f.BoolVar(&explain, "explain", false, "list every action with the call that needs it, instead")
 	}); err != nil {
 		return err
@@ -50,7 +50,7 @@ func iamPolicy(_ context.Context, call *call) error {
 	if err != nil {
 		return wrongConfig(err)
 	}
-	names, needed := policyNames(c, account, hostRole), permissions()
+	names, needed := policyNames(c, account, hostRole, hostProfile), permissions()
 	switch {
 	case c.Backend() == config.BackendAWS:
 	case len(names.Services) == 0 || aws.Role(role) != aws.RoleControld:
@@ -75,33 +75,21 @@ func permissions() []aws.Permission {
 }
 
 // policyNames are the names that a policy allows. Where the configuration names no region they allow any.
-func policyNames(c *config.Config, account, hostRole string) aws.Names {
+func policyNames(c *config.Config, account, hostRole, hostProfile string) aws.Names {
 	a := c.AWS
 	if a == nil { // on this machine, with nothing in AWS but services
 		a = &config.AWS{}
 	}
 	n := aws.Names{
-		Partition: partition(a.Region), Region: cmp.Or(a.Region, "*"), Account: account, Prefix: a.Prefix,
-		HostProfile: a.InstanceProfile, HostRole: cmp.Or(hostRole, a.InstanceProfile),
+		Region: cmp.Or(a.Region, "*"), Account: account, Prefix: a.Prefix,
+		HostProfile: cmp.Or(hostProfile, a.InstanceProfile), HostRole: cmp.Or(hostRole, a.InstanceProfile),
 	}
 	for name, s := range c.Services {
 		if s.Scaled() {
-			n.Partition = partition(cmp.Or(c.ServiceRegion(name), a.Region))
 			n.Services = append(n.Services, aws.ServiceName{Region: cmp.Or(c.ServiceRegion(name), "*"), Cluster: s.Cluster, Service: s.ECSService})
 		}
 	}
 	return n
-}
-
-// partition is the partition of a region, by the prefix of the region's name.
-func partition(region string) string {
-	switch {
-	case strings.HasPrefix(region, "cn-"):
-		return "aws-cn"
-	case strings.HasPrefix(region, "us-gov-"):
-		return "aws-us-gov"
-	}
-	return "aws"
 }
 
 func explainActions(out io.Writer, roles []aws.Role) error {

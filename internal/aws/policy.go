@@ -10,13 +10,12 @@ import (
 
 // Names are what policies speak of: where a fleet is, and what its things are called there.
 type Names struct {
-	Partition string // "aws" outside China and the government's clouds
-	Region    string // "*" if it is not known
-	Account   string // 12 digits, or "*"
-	Prefix    string // of tables, queues and launch templates
+	Region  string // "*" if it is not known
+	Account string // 12 digits, or "*"
+	Prefix  string // of tables, queues and launch templates
 	// Services are those on ECS; none: no policy speaks of them.
 	Services []ServiceName
-	// HostRole and HostProfile are the names of the hosts' role and instance profile, or "*".
+	// HostRole and HostProfile are the names of the hosts' role and instance profile with their paths, or "*".
 	HostRole, HostProfile string
 }
 
@@ -111,7 +110,13 @@ func (n Names) arn(service, resource string) string {
 	if service == "iam" {
 		region = ""
 	}
-	return fmt.Sprintf("arn:%s:%s:%s:%s:%s", n.Partition, service, region, account, resource)
+	return fmt.Sprintf("arn:%s:%s:%s:%s:%s", partitionOf(n.Region).name, service, region, account, resource)
+}
+
+// ofAnyAccount is arn for what may belong to another account.
+func (n Names) ofAnyAccount(resource string) string {
+	n.Account = "*"
+	return n.arn("ec2", resource)
 }
 
 func (n Names) resources(role Role, k Kind) []string {
@@ -167,10 +172,12 @@ func (n Names) machines(k Kind) []string {
 	case onMade:
 		return n.made()
 	case onUsed:
-		// Images and their snapshots may be another account's.
+		// A subnet and its security groups may be shared by another account (AWS Resource Access Manager). The ARNs of images and
+		// of snapshots name no account.
+		images := n
+		images.Account = ""
 		return []string{
-			n.arn("ec2", "subnet/*"), n.arn("ec2", "security-group/*"),
-			fmt.Sprintf("arn:%s:ec2:%s::image/*", n.Partition, n.Region), fmt.Sprintf("arn:%s:ec2:%s::snapshot/*", n.Partition, n.Region),
+			n.ofAnyAccount("subnet/*"), n.ofAnyAccount("security-group/*"), images.arn("ec2", "image/*"), images.arn("ec2", "snapshot/*"),
 		}
 	}
 	return []string{n.arn("ec2", "instance/*")}
@@ -199,9 +206,9 @@ func (n Names) condition(role Role, k Kind) Condition {
 	case OnNewTags:
 		return Condition{"StringEquals": {"ec2:CreateAction": []string{"CreateFleet", "CreateLaunchTemplate", "RunInstances"}}}
 	case OnOwn:
-		return Condition{"ArnLike": {"ec2:SourceInstanceARN": "arn:" + n.Partition + ":ec2:*:*:instance/${ec2:InstanceId}"}}
+		return Condition{"ArnLike": {"ec2:SourceInstanceARN": "arn:" + partitionOf(n.Region).name + ":ec2:*:*:instance/${ec2:InstanceId}"}}
 	case OnHostRole:
-		return Condition{"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}}
+		return Condition{"StringEquals": {"iam:PassedToService": partitionOf(n.Region).ec2()}}
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package aws_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,7 +12,7 @@ import (
 )
 
 var names = aws.Names{
-	Partition: "aws", Region: "eu-west-1", Account: "123456789012", Prefix: "remuda", HostRole: "remuda-host", HostProfile: "remuda-host",
+	Region: "eu-west-1", Account: "123456789012", Prefix: "remuda", HostRole: "remuda-host", HostProfile: "remuda-host",
 }
 
 func TestAHostMayTouchItsOwnRowsOnly(t *testing.T) {
@@ -156,5 +157,64 @@ func TestServicesAreNamed(t *testing.T) {
 	}}}
 	if diff := cmp.Diff(want, aws.Policy(aws.RoleControld, needed, some).Statement); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// The names are those of botocore's partitions.json.
+func TestPartitions(t *testing.T) {
+	needed := []aws.Permission{
+		{Action: "iam:PassRole", Role: aws.RoleControld, On: aws.OnHostRole}, {Action: "ecs:UpdateService", Role: aws.RoleControld, On: aws.OnServices},
+		{Action: "ec2:TerminateInstances", Role: aws.RoleHost, On: aws.OnOwn},
+	}
+	for region, want := range map[string]struct{ partition, ec2 string }{
+		"eu-west-1":      {"aws", ""},
+		"mx-central-1":   {"aws", ""},
+		"cn-north-1":     {"aws-cn", "ec2.amazonaws.com.cn"},
+		"us-gov-west-1":  {"aws-us-gov", ""},
+		"eusc-de-east-1": {"aws-eusc", "ec2.amazonaws.eu"},
+		"us-iso-east-1":  {"aws-iso", "ec2.c2s.ic.gov"},
+		"us-isob-east-1": {"aws-iso-b", "ec2.sc2s.sgov.gov"},
+		"eu-isoe-west-1": {"aws-iso-e", "ec2.cloud.adc-e.uk"},
+		"us-isof-east-1": {"aws-iso-f", "ec2.csp.hci.ic.gov"},
+	} {
+		there := names
+		there.Region = region
+		// A service elsewhere has a partition of its own.
+		there.Services = []aws.ServiceName{{Region: "eu-west-1", Cluster: "c", Service: "s"}}
+		policy := aws.Policy(aws.RoleControld, needed, there)
+		if got := policy.Statement[0].Resource[0]; got != "arn:"+want.partition+":iam::123456789012:role/remuda-host" {
+			t.Errorf("%s: %s", region, got)
+		}
+		if got := policy.Statement[1].Resource[0]; got != "arn:aws:ecs:eu-west-1:123456789012:service/c/s" {
+			t.Errorf("%s: %s", region, got)
+		}
+		var services any = "ec2.amazonaws.com"
+		if want.ec2 != "" {
+			services = []string{"ec2.amazonaws.com", want.ec2}
+		}
+		if diff := cmp.Diff(services, policy.Statement[0].Condition["StringEquals"]["iam:PassedToService"]); diff != "" {
+			t.Errorf("%s: %s", region, diff)
+		}
+		own := aws.Policy(aws.RoleHost, needed, there).Statement[0].Condition["ArnLike"]["ec2:SourceInstanceARN"]
+		if own != "arn:"+want.partition+":ec2:*:*:instance/${ec2:InstanceId}" {
+			t.Errorf("%s: %s", region, own)
+		}
+	}
+}
+
+// A shared VPC is another account's.
+func TestSubnetsMayBeShared(t *testing.T) {
+	needed := []aws.Permission{{Action: "ec2:RunInstances", Role: aws.RoleControld, On: aws.OnFleet}}
+	var all []string
+	for _, s := range aws.Policy(aws.RoleControld, needed, names).Statement {
+		all = append(all, s.Resource...)
+	}
+	for _, want := range []string{
+		"arn:aws:ec2:eu-west-1:*:subnet/*", "arn:aws:ec2:eu-west-1:*:security-group/*", "arn:aws:ec2:eu-west-1:123456789012:instance/*",
+		"arn:aws:ec2:eu-west-1::image/*", "arn:aws:ec2:eu-west-1::snapshot/*",
+	} {
+		if !slices.Contains(all, want) {
+			t.Errorf("%s is not among %v", want, all)
+		}
 	}
 }
