@@ -245,8 +245,9 @@ var codes = map[string]Class{
 	"InsufficientAddressCapacity": Capacity, "InsufficientVolumeCapacity": Capacity,
 	"SpotMaxPriceTooLow": Capacity, "UnfulfillableCapacity": Capacity,
 	"InstanceLimitExceeded": Capacity, "VcpuLimitExceeded": Capacity,
-	"MaxSpotInstanceCountExceeded": Capacity, "MaxSpotFleetRequestCountExceeded": Capacity,
-	"VolumeLimitExceeded": Capacity, "MaxIOPSLimitExceeded": Capacity, "NetworkInterfaceLimitExceeded": Capacity,
+	"MaxSpotInstanceCountExceeded": Capacity, "MaxSpotFleetRequestCountExceeded": Capacity, "MaxFleetCountExceeded": Capacity,
+	"AuthFailure.ServiceLinkedRoleCreationNotPermitted": Capacity, // of spot, in an account that has never used it
+	"VolumeLimitExceeded":                               Capacity, "MaxIOPSLimitExceeded": Capacity, "NetworkInterfaceLimitExceeded": Capacity,
 	"InvalidInstanceID.NotFound": Gone, "InvalidInstanceID.Malformed": Gone,
 	"InvalidLaunchTemplateId.NotFound": Gone, "InvalidLaunchTemplateId.VersionNotFound": Gone,
 	"InvalidLaunchTemplateName.NotFoundException": Gone, "InvalidAMIID.NotFound": Gone, "InvalidAMIID.Unavailable": Gone,
@@ -281,7 +282,7 @@ func ClassOf(err error) Class {
 // could not do anywhere is only not to be had of this offering: another type or zone may do.
 func OfFleetCode(code string) Class {
 	switch code {
-	case "Unsupported", "UnsupportedOperation", "InvalidFleetConfiguration":
+	case "Unsupported", "UnsupportedOperation", "InvalidFleetConfiguration", "InvalidFleetConfig":
 		return Capacity
 	}
 	if class, known := codes[code]; known {

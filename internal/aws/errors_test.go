@@ -405,7 +405,8 @@ func TestRefused(t *testing.T) {
 func TestOfFleetCode(t *testing.T) {
 	tests := map[string]aws.Class{
 		"InsufficientInstanceCapacity": aws.Capacity, "UnfulfillableCapacity": aws.Capacity, "MaxSpotInstanceCountExceeded": aws.Capacity,
-		"Unsupported": aws.Capacity, "UnsupportedOperation": aws.Capacity, "InvalidFleetConfiguration": aws.Capacity,
+		"Unsupported": aws.Capacity, "UnsupportedOperation": aws.Capacity, "InvalidFleetConfiguration": aws.Capacity, "InvalidFleetConfig": aws.Capacity,
+		"MaxFleetCountExceeded": aws.Capacity, "AuthFailure.ServiceLinkedRoleCreationNotPermitted": aws.Capacity,
 		"InvalidAMIID.NotFound": aws.Gone, "InvalidSubnetID.NotFound": aws.Gone, "UnauthorizedOperation": aws.Denied,
 		"RequestLimitExceeded": aws.Throttled, "InternalError": aws.Retry, "InvalidParameterValue": aws.Terminal, "": aws.Terminal,
 	}

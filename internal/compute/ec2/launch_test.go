@@ -234,6 +234,12 @@ func TestWhatIsShortIsSaid(t *testing.T) {
 			"no on-demand capacity of " + only[0] + ", " + only[1] + " in us-east-1a, us-east-1b (InsufficientInstanceCapacity)"},
 		"a quota": {[]ec2gap.Limit{{Most: 1, Code: "VcpuLimitExceeded"}}, nil, 1,
 			"the account's quota of vCPU of this kind of instance is used up (VcpuLimitExceeded): end what is not needed, or raise it in Service Quotas"},
+		"too many fleets": {[]ec2gap.Limit{{Most: 0, Code: "MaxFleetCountExceeded"}}, nil, 0,
+			"the account's quota of fleets is used up (MaxFleetCountExceeded): end what is not needed, or raise it in Service Quotas"},
+		"spot without its role": {[]ec2gap.Limit{{Most: 0, Code: "AuthFailure.ServiceLinkedRoleCreationNotPermitted"}},
+			func(o *lifecycle.LaunchOrder) { o.UsageClass = lifecycle.UsageSpot }, 0,
+			"no spot capacity of " + only[0] + ", " + only[1] + " in us-east-1a, us-east-1b (AuthFailure.ServiceLinkedRoleCreationNotPermitted); " +
+				"create the role once, with aws iam create-service-linked-role --aws-service-name spot.amazonaws.com"},
 		"no pattern of a type": {nil, func(o *lifecycle.LaunchOrder) { o.InstanceTypes = []string{"x9*"} }, 0,
 			"no on-demand capacity of x9* with 2 vCPU and 4096 MiB (UnfulfillableCapacity)"},
 		"nothing that the pool allows": {nil, func(o *lifecycle.LaunchOrder) { o.PoolTypes = []string{"r*"} }, 0,

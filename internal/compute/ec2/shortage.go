@@ -20,6 +20,7 @@ const (
 	codeOtherParameters = "IdempotentParameterMismatch"
 	codeNoVersion       = "InvalidLaunchTemplateId.VersionNotFound"
 	codeSubnetFull      = "InsufficientFreeAddressesInSubnet"
+	codeNoSpotRole      = "AuthFailure.ServiceLinkedRoleCreationNotPermitted"
 )
 
 // quotas are the codes that say that the account may have no more, by what of.
@@ -30,6 +31,7 @@ var quotas = map[string]string{
 	"MaxSpotFleetRequestCountExceeded": "spot requests",
 	"VolumeLimitExceeded":              "volumes",
 	"MaxIOPSLimitExceeded":             "IOPS of volumes",
+	"MaxFleetCountExceeded":            "fleets",
 }
 
 func shortage(o lifecycle.LaunchOrder, got int, why string) error {
@@ -121,13 +123,18 @@ func sentence(o lifecycle.LaunchOrder, failures ...failure) string {
 	case f.code == codeSubnetFull:
 		return fmt.Sprintf("no free address in subnet %s%s (%s): add a subnet to pool %s", strings.Join(subnets, ", "), in, f.code, o.Pool)
 	case aws.OfFleetCode(f.code) == aws.Capacity:
-		return fmt.Sprintf("no %s capacity of %s%s (%s)", o.UsageClass, named(o, names), in, f.code)
+		text := fmt.Sprintf("no %s capacity of %s%s (%s)", o.UsageClass, named(o, names), in, f.code)
+		return withRemedy(text, f.code, o.Pool)
 	}
 	text := f.code
 	if f.message != "" {
 		text += ": " + f.message
 	}
-	if help := remedy(f.code, o.Pool); help != "" {
+	return withRemedy(text, f.code, o.Pool)
+}
+
+func withRemedy(text, code, pool string) string {
+	if help := remedy(code, pool); help != "" {
 		text += "; " + help
 	}
 	return text
@@ -171,9 +178,11 @@ func remedy(code, pool string) string {
 		return "correct the security groups of pool " + pool + " and run Refresh"
 	case strings.HasPrefix(code, "InvalidLaunchTemplateName"), strings.HasPrefix(code, "InvalidLaunchTemplateId"):
 		return "run Refresh, which creates the launch template"
+	case code == codeNoSpotRole:
+		return "create the role once, with aws iam create-service-linked-role --aws-service-name spot.amazonaws.com"
 	case code == "UnauthorizedOperation":
 		return "allow ec2:CreateFleet, ec2:RunInstances, ec2:CreateTags and iam:PassRole (docs/iam)"
-	case code == "InvalidParameterValue", code == "InvalidIamInstanceProfile", code == "InvalidParameterCombination":
+	case code == "InvalidParameterValue", code == "InvalidFleetConfig", code == "InvalidIamInstanceProfile", code == "InvalidParameterCombination":
 		return "if it is the instance profile, create it or correct its name; `controld config check --aws` looks at the rest"
 	}
 	return ""
