@@ -79,6 +79,7 @@ const (
 	Table     = "table"     // database table
 	Row       = "row"       // key of a row
 	Template  = "template"  // launch template
+	Image     = "image"     // id of an image
 	Field     = "field"     // name of a field
 	Fields    = "fields"    // names of fields
 	File      = "file"      // path

@@ -12,6 +12,8 @@
 //     and tags.
 //   - DeleteLaunchTemplateVersions, which moto does not have.
 //   - CreateLaunchTemplate tags the template, and not the instances.
+//   - Images can be deprecated. EC2 then shows them only to their owner, and to
+//     others who ask for deprecated ones.
 //   - Instances can be hidden for a while, as EC2's eventual consistency does, and
 //     impaired.
 package ec2gap
@@ -55,12 +57,13 @@ type EC2 struct {
 	hiding   bool
 	hidden   map[string]bool
 	impaired map[string]bool
+	aged     map[string]bool // images that are deprecated
 }
 
 // Install puts the hooks into a proxy in front of moto.
 func Install(p *awstest.Proxy) *EC2 {
 	e := &EC2{
-		tokens: map[string]remembered{}, deleted: map[string]map[string]bool{}, hidden: map[string]bool{}, impaired: map[string]bool{},
+		tokens: map[string]remembered{}, deleted: map[string]map[string]bool{}, hidden: map[string]bool{}, impaired: map[string]bool{}, aged: map[string]bool{},
 	}
 	for operation, hook := range map[string]awstest.Hook{
 		"CreateFleet":                    e.createFleet,
@@ -70,6 +73,7 @@ func Install(p *awstest.Proxy) *EC2 {
 		"DescribeLaunchTemplateVersions": e.describeVersions,
 		"DescribeInstances":              e.describeInstances,
 		"DescribeInstanceStatus":         e.describeStatus,
+		"DescribeImages":                 e.describeImages,
 	} {
 		p.Handle("ec2", operation, hook)
 	}
@@ -103,6 +107,13 @@ func (e *EC2) Impair(id string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.impaired[id] = true
+}
+
+// Deprecate lets an image of another account be deprecated.
+func (e *EC2) Deprecate(image string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.aged[image] = true
 }
 
 // remembered is the call that a client token stands for.

@@ -36,3 +36,27 @@ func (e *EC2) describeStatus(w http.ResponseWriter, r *http.Request, forward fun
 		}
 	}).Write(w)
 }
+
+func (e *EC2) describeImages(w http.ResponseWriter, r *http.Request, forward func(*http.Request) *awstest.Answer) {
+	form, ok := formOf(w, r)
+	if !ok {
+		return
+	}
+	answer := forward(r)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.aged) > 0 {
+		aged := func(i node) bool { return e.aged[i.at("imageId").Text] }
+		answer = changed(answer, "imagesSet", func(set *node) {
+			if form.Get("IncludeDeprecated") != "true" {
+				set.drop(aged)
+			}
+			for i := range set.Nodes {
+				if aged(set.Nodes[i]) {
+					set.Nodes[i].Nodes = append(set.Nodes[i].Nodes, text("deprecationTime", "2026-01-01T00:00:00.000Z"))
+				}
+			}
+		})
+	}
+	answer.Write(w)
+}

@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	service "github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -132,7 +133,8 @@ func (e *ensuring) image(t template) (rootDevice string, err error) {
 		return "", err
 	}
 	const remedy = "build a new image, or correct the pool's images"
-	out, err := e.c.api.DescribeImages(e.ctx, &service.DescribeImagesInput{ImageIds: []string{t.image}})
+	// Without IncludeDeprecated EC2 does not show a deprecated image of another account, and launches it anyway.
+	out, err := e.c.api.DescribeImages(e.ctx, &service.DescribeImagesInput{ImageIds: []string{t.image}, IncludeDeprecated: sdk.Bool(true)})
 	if err != nil {
 		switch aws.ClassOf(err) {
 		case aws.Gone, aws.Terminal:
@@ -152,6 +154,10 @@ func (e *ensuring) image(t template) (rootDevice string, err error) {
 		return "", refuse(fmt.Sprintf("its architecture is %s and not %s", image.Architecture, t.arch))
 	case sdk.ToString(image.RootDeviceName) == "":
 		return "", refuse("it has no root device")
+	}
+	since, err := time.Parse(time.RFC3339, sdk.ToString(image.DeprecationTime))
+	if err == nil && !since.After(e.c.now()) {
+		e.c.log.Warn("image is deprecated; build a new one", logkey.Image, t.image, logkey.Pool, e.pool, logkey.Since, since)
 	}
 	return sdk.ToString(image.RootDeviceName), nil
 }

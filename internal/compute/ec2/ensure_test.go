@@ -18,6 +18,7 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	service "github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/hashicorp/go-hclog"
 
 	"github.com/remuda-ci/remuda/internal/awstest"
 	"github.com/remuda-ci/remuda/internal/compute/catalogue"
@@ -306,6 +307,24 @@ func TestAPoolWithTwoArchitecturesHasTwoTemplates(t *testing.T) {
 		if version, err := c.Template(t.Context(), "default"); err != nil || version != "4/1" {
 			t.Errorf("template: got %q, %v, want 4/1", version, err)
 		}
+	}
+}
+
+// An image of another account that is deprecated can still be launched. Refresh warns of it.
+func TestADeprecatedImage(t *testing.T) {
+	racepass.CoveredBy(t, "TestConformance")
+	w := newWorld(t)
+	image := w.images[catalogue.LocalArch()]
+	w.Deprecate(image)
+	o := w.options()
+	var log bytes.Buffer
+	o.Logger = hclog.New(&hclog.LoggerOptions{Output: &log, Level: hclog.Warn})
+	c := w.ready(t, o)
+	if len(launch(t, c, order(t, c, 1, 1))) != 1 {
+		t.Error("nothing was launched")
+	}
+	if !strings.Contains(log.String(), "image is deprecated") || !strings.Contains(log.String(), image) {
+		t.Errorf("the log does not warn of it: %s", &log)
 	}
 }
 
