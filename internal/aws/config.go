@@ -25,8 +25,8 @@ import (
 // The times of one try. A call may be tried several times (see Retryer); its
 // caller's context bounds all of them.
 const (
-	// tryTimeout must outlast the longest answer that is waited for, a receive of 1 s and a CreateFleet of
-	// some seconds; much longer, and one lost packet holds up a whole Provision.
+	// tryTimeout must outlast the longest answer that is waited for, a receive of 1 s, except that of CreateFleet, which has a
+	// time of its own; much longer, and one lost packet holds up a whole Provision.
 	tryTimeout = 15 * time.Second
 	// dialTimeout: endpoints are in the same region and answer within milliseconds, or not at all.
 	dialTimeout = 2 * time.Second

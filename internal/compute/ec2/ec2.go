@@ -72,6 +72,9 @@ type Compute struct {
 	userData map[string]string // by pool, as EC2 takes it
 
 	asking singleflight.Group // for templates
+	// launching makes the calls of launches; nil: none was made yet, or the client of the others makes them.
+	launching service.HTTPClient
+	patience  sync.Once
 
 	mu        sync.Mutex
 	templates map[string]knownTemplate // by pool

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	service "github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
@@ -44,11 +46,27 @@ func (c *Compute) Launch(ctx context.Context, o lifecycle.LaunchOrder) ([]lifecy
 	if err := await(ctx, c.pace.launches, 1, what); err != nil {
 		return nil, err
 	}
-	out, err := c.api.CreateFleet(ctx, in)
+	out, err := c.api.CreateFleet(ctx, in, c.patient)
 	if err != nil {
 		return c.notLaunched(ctx, what, o, err)
 	}
 	return c.launched(ctx, what, o, places, out)
+}
+
+// launchTimeout is how long one try of a launch may take. An instant fleet is answered once all its machines are placed, 200 of them in
+// several zones. A shorter time, and the SDK would repeat the call while EC2 still works on the first.
+const launchTimeout = time.Minute
+
+// patient gives the calls of launches a client of their own.
+func (c *Compute) patient(o *service.Options) {
+	c.patience.Do(func() {
+		if client, ok := o.HTTPClient.(*awshttp.BuildableClient); ok {
+			c.launching = client.WithTimeout(launchTimeout)
+		}
+	})
+	if c.launching != nil {
+		o.HTTPClient = c.launching
+	}
 }
 
 // notLaunched says what the failed call means for the order.

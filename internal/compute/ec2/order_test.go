@@ -12,6 +12,7 @@ import (
 	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	service "github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/smithy-go"
@@ -27,8 +28,10 @@ type cloud struct {
 	ec2.API
 	zones      map[string]string // of the subnets; nil: zones
 	launches   []*service.CreateFleetInput
-	terminated []int     // in each call
-	at         time.Time // of the last call
+	client     service.HTTPClient   // that calls are made with
+	clients    []service.HTTPClient // that launches are made with
+	terminated []int                // in each call
+	at         time.Time            // of the last call
 
 	// forgetful answers to a repeat do not tell what the first call made.
 	forgetful bool
@@ -53,7 +56,12 @@ func (c *cloud) DescribeSubnets(context.Context, *service.DescribeSubnetsInput, 
 	return out, nil
 }
 
-func (c *cloud) CreateFleet(_ context.Context, in *service.CreateFleetInput, _ ...func(*service.Options)) (*service.CreateFleetOutput, error) {
+func (c *cloud) CreateFleet(_ context.Context, in *service.CreateFleetInput, with ...func(*service.Options)) (*service.CreateFleetOutput, error) {
+	options := service.Options{HTTPClient: c.client}
+	for _, change := range with {
+		change(&options)
+	}
+	c.clients = append(c.clients, options.HTTPClient)
 	c.launches, c.at = append(c.launches, in), time.Now()
 	requirements := 0
 	for _, config := range in.LaunchTemplateConfigs {
@@ -319,6 +327,26 @@ func TestZonesOfALaunch(t *testing.T) {
 			}
 			equal(t, "zones while the others are short", p.Subnets[test.zones-1:], launch(60, short...))
 		})
+	}
+}
+
+// EC2 answers a launch once it has placed all machines, which may take longer than any other call.
+func TestALaunchMayTakeAMinute(t *testing.T) {
+	racepass.OneGoroutine(t)
+	api, c := open(t, unpaced)
+	ordinary := awshttp.NewBuildableClient().WithTimeout(15 * time.Second)
+	api.client = ordinary
+	for number := range 2 {
+		if _, err := c.Launch(t.Context(), plain(number, 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	patient, ok := api.clients[0].(*awshttp.BuildableClient)
+	if !ok || patient.GetTimeout() != time.Minute || ordinary.GetTimeout() != 15*time.Second {
+		t.Errorf("launches are made with %T", api.clients[0])
+	}
+	if api.clients[1] != api.clients[0] {
+		t.Error("the second launch opens connections of its own")
 	}
 }
 
