@@ -367,10 +367,12 @@ func (p *Provision) load(ctx context.Context, now time.Time) (op.Progress, error
 }
 
 // reload has the row loaded by the next step, and drops what belongs to the row as it
-// was: loadHosts finds again what was claimed since.
+// was: loadHosts finds again what was claimed since. A round that has begun is dropped with
+// it, since its hosts may serve the request no more.
 func (p *Provision) reload() {
 	p.loaded, p.search, p.checkReplaced, p.checkLimit = false, waiting, false, false
 	p.sel, p.unrecorded, p.launcher, p.full, p.refusal = selection{}, nil, Launcher{}, nil, nil
+	p.round, p.unlabeled = nil, nil
 	p.booking.rooms = nil
 }
 
