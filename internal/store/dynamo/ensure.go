@@ -127,12 +127,21 @@ func (e *ensurer) create(ctx context.Context) error {
 			IndexName: &x.name, KeySchema: keySchema(x.hash, x.sort), Projection: projection(x),
 		})
 	}
-	_, err := e.client.CreateTable(ctx, input)
-	if err != nil && aws.ClassOf(err) != aws.Exists { // another replica may be at it
-		return e.failed("create table", err)
-	}
-	return nil
+	return e.wait(ctx, "wait to create table", func(ctx context.Context) (bool, error) {
+		_, err := e.client.CreateTable(ctx, input)
+		switch {
+		case err == nil, aws.ClassOf(err) == aws.Exists: // another replica may be at it
+			return true, nil
+		case aws.Code(err) == codeMakesOthers:
+			return false, nil
+		}
+		return false, e.failed("create table", err)
+	})
 }
+
+// codeMakesOthers says that so many other tables with indexes are being made that this one has to wait. How many an account may make at
+// once differs: the API reference of CreateTable says one in one place, and up to 250 in another.
+const codeMakesOthers = "LimitExceededException"
 
 // keys refuses a table that is not ours.
 func (e *ensurer) keys(found *types.TableDescription) error {

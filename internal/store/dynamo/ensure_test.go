@@ -1,9 +1,11 @@
 package dynamo_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -154,6 +156,58 @@ func TestEnsureMakesTheTables(t *testing.T) {
 	want := operationsOf(slices.DeleteFunc(ofRole(aws.RoleRefresh), func(p aws.Permission) bool { return p.Action == "dynamodb:UpdateTable" }))
 	if diff := cmp.Diff(want, slices.Compact(called)); diff != "" {
 		t.Errorf("calls (-allowed +made):\n%s", diff)
+	}
+}
+
+// oneAtATime lets one table with indexes be made at a time, as DynamoDB's API reference says of CreateTable. A table is made once it was
+// described.
+func oneAtATime(p *awstest.Proxy) *int {
+	var mu sync.Mutex
+	making, refused := "", 0
+	p.Handle("dynamodb", "CreateTable", func(w http.ResponseWriter, r *http.Request, forward forward) {
+		var request struct {
+			TableName              string
+			GlobalSecondaryIndexes []any
+		}
+		body, _ := io.ReadAll(r.Body)
+		_ = json.Unmarshal(body, &request) // else DynamoDB Local refuses it
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		mu.Lock()
+		defer mu.Unlock()
+		if len(request.GlobalSecondaryIndexes) > 0 && making != "" {
+			refused++
+			awstest.Fail(w, r, http.StatusBadRequest, "LimitExceededException", "Subscriber limit exceeded: There is a limit to the number of tables with secondary indexes that can be created simultaneously")
+			return
+		}
+		if len(request.GlobalSecondaryIndexes) > 0 {
+			making = request.TableName
+		}
+		forward(r).Write(w)
+	})
+	p.Handle("dynamodb", "DescribeTable", func(w http.ResponseWriter, r *http.Request, forward forward) {
+		body, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		answer := forward(r)
+		mu.Lock()
+		defer mu.Unlock()
+		if making != "" && strings.Contains(string(body), making) {
+			making = ""
+		}
+		answer.Write(w)
+	})
+	return &refused
+}
+
+// TestTablesOneAfterAnother: some accounts may make one table with indexes at a time.
+func TestTablesOneAfterAnother(t *testing.T) {
+	racepass.CoveredBy(t, "TestReplicasEnsureAtOnce")
+	t.Parallel()
+	w, _ := ensuring(t)
+	refused := oneAtATime(w.proxy)
+	w.wantEnsure(t, false, created...)
+	w.wantEnsure(t, true)
+	if *refused == 0 {
+		t.Error("DynamoDB refused nothing, so the test shows nothing")
 	}
 }
 
