@@ -24,6 +24,9 @@ const (
 )
 
 func main() {
+	// A write to a pipe without a reader would end the program before its clean-up: Ctrl-C ends the tee of
+	// "first-contact … 2>&1 | tee log" too. The signal is caught, since the runners would inherit it if it was ignored.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code, err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
