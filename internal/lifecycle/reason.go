@@ -120,6 +120,8 @@ const (
 	ReasonRequestRefused ReasonCode = "request_refused"
 	ReasonDefaultLabels  ReasonCode = "default_labels" // a job asks for a default label that the hosts do not have
 	ReasonRunUnknown     ReasonCode = "run_unknown"    // GitHub does not know the run of a webhook
+	ReasonFork           ReasonCode = "fork"           // a job is of a fork, and its pool takes none
+	ReasonNotServed      ReasonCode = "not_served"     // a job pool does not serve the repository
 	ReasonQuota          ReasonCode = "quota"
 	ReasonShortage       ReasonCode = "shortage"
 

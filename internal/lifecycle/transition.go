@@ -47,6 +47,7 @@ const (
 	ActionScale        Action = "scale"         // a runner service has more runners, or fewer
 	ActionFailJob      Action = "fail_job"      // a job of a runner service failed without a report of its worker
 	ActionRequeueJob   Action = "requeue_job"   // a job of a runner service waits once more
+	ActionRefuseJob    Action = "refuse_job"    // a queued job gets no host
 )
 
 // Actions lists every action.
@@ -55,7 +56,7 @@ var Actions = []Action{
 	ActionStandBy, ActionLeaveStandby, ActionReregister,
 	ActionDrain, ActionReleaseClock, ActionExtend, ActionProvideToken, ActionForget, ActionHold, ActionRetire, ActionNotice, ActionReplace, ActionSettle,
 	ActionMarkOrphan, ActionUnmarkOrphan, ActionMarkIdle, ActionUnmarkIdle,
-	ActionKeep, ActionEndMachine, ActionDeleteRunner, ActionScale, ActionFailJob, ActionRequeueJob,
+	ActionKeep, ActionEndMachine, ActionDeleteRunner, ActionScale, ActionFailJob, ActionRequeueJob, ActionRefuseJob,
 }
 
 // transitions is the table of docs/design.md#the-lifecycle, by Record.Condition.

@@ -26,7 +26,7 @@ type Explanation struct {
 const explainEvents = 1000
 
 // Explain describes a run's requests, its hosts and what each of them waits for, and its
-// history. It returns ErrNotFound for a run without requests whose jobs are over.
+// history, in which each job is that was refused a host. It returns ErrNotFound for a run that has none of these.
 func (ex *Explainer) Explain(ctx context.Context, repository, runID string, now time.Time) (Explanation, error) {
 	var e Explanation
 	requests, err := ex.Store.RequestsOfRun(ctx, repository, runID)
@@ -37,11 +37,12 @@ func (ex *Explainer) Explain(ctx context.Context, repository, runID string, now 
 	if err != nil {
 		return e, err
 	}
-	if len(requests)+len(jobs) == 0 {
-		return e, fmt.Errorf("run %s of %s: it has no request for hosts and no job that waits or runs: %w", runID, repository, lifecycle.ErrNotFound)
-	}
 	if e.Events, err = ex.newestEvents(ctx, repository, runID); err != nil {
 		return e, err
+	}
+	if len(requests)+len(jobs)+len(e.Events) == 0 {
+		return e, fmt.Errorf("run %s of %s: it has no request for hosts, no job that waits or runs, and no history of the last 24 hours: %w",
+			runID, repository, lifecycle.ErrNotFound)
 	}
 	hold, err := ex.Hosts.FleetHold(ctx)
 	if err != nil {

@@ -67,9 +67,10 @@ type Jobs struct {
 	freed  map[string][]string
 	looked map[string]time.Time
 	// forks remembers by lifecycle.RunKey whether a run's commit is a fork's. That never changes.
-	forks   map[string]bool
-	asking  singleflight.Group
-	unknown unknownRuns
+	forks    map[string]bool
+	asking   singleflight.Group
+	unknown  unknownRuns
+	refusals refusals
 	// recovered is the time up to which missed deliveries were recovered. The next
 	// sweep asks for the later ones.
 	recovered time.Time

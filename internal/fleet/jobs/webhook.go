@@ -43,7 +43,7 @@ func (js *Jobs) TakeWebhook(ctx context.Context, w lifecycle.Webhook, now time.T
 	if ours, err := js.concerns(ctx, w); err != nil {
 		return fmt.Errorf("take webhook %s: %w", w.DeliveryID, err)
 	} else if !ours {
-		return js.notOurs(w)
+		return js.notOurs(ctx, w, now)
 	}
 	w.Kind = cmp.Or(w.Kind, lifecycle.WebhookDelivered)
 	w.ReceivedAt, w.DueAt, w.ExpiresAt, w.Version = now, now.Add(webhookTakeover), now.Add(keepWebhooks), 1
@@ -77,7 +77,7 @@ func (js *Jobs) concerns(ctx context.Context, w lifecycle.Webhook) (bool, error)
 
 // notOurs is ErrNotOurs, with the reason if the job of the webhook names labels of a job pool beside default
 // labels that the pool's hosts do not have: no host may be given to it, and its author expects one.
-func (js *Jobs) notOurs(w lifecycle.Webhook) error {
+func (js *Jobs) notOurs(ctx context.Context, w lifecycle.Webhook, now time.Time) error {
 	if w.Job == nil || w.Job.Status != lifecycle.StatusQueued {
 		return ErrNotOurs
 	}
@@ -88,6 +88,9 @@ func (js *Jobs) notOurs(w lifecycle.Webhook) error {
 	}
 	why := lacksDefaults(*w.Job, pool)
 	js.Log.Info("job gets no host", logkey.Job, w.Job.ID, logkey.Run, w.Job.RunID, logkey.Pool, pool, logkey.Code, why.Code, logkey.Reason, why.Text)
+	events := js.Ops.Recorder("")
+	js.noteRefusal(&events, w.Job.Repository, w.Job.RunID, why, now)
+	events.Flush(ctx)
 	return fmt.Errorf("%s (%s): %w", why.Text, why.Code, ErrNotOurs)
 }
 
@@ -242,8 +245,8 @@ func (h *webhookOp) jobStep(ctx context.Context, now time.Time) (op.Progress, er
 		return h.putOff(row, now)
 	case err != nil:
 		return op.Again, err
-	case why != "":
-		return h.finish("refused: " + why)
+	case why.Text != "":
+		return h.refuse(row, why, now)
 	}
 	h.row, h.runner = row, job.RunnerID
 	stored, err := h.env.noteJob(ctx, row, now)
@@ -251,28 +254,6 @@ func (h *webhookOp) jobStep(ctx context.Context, now time.Time) (op.Progress, er
 		return op.Again, err
 	}
 	return h.Then(h.followUp(stored))
-}
-
-// refused returns the reason why a job may not use its pool, or "". The error is lifecycle.ErrNotFound while
-// GitHub does not know the job's run.
-func (h *webhookOp) refused(ctx context.Context, row lifecycle.Job, now time.Time) (string, error) {
-	pool, ok := h.env.Options.Pools[row.Pool]
-	switch {
-	case row.Pool == "" || !ok:
-		return "", nil
-	case !policy.ServesRepository(pool.Repositories, row.Repository):
-		return fmt.Sprintf("%s may not use job pool %s; it may be used by %v", row.Repository, row.Pool, pool.Repositories), nil
-	case pool.Forks, row.State != lifecycle.JobWaiting:
-		return "", nil
-	}
-	if err := h.knownOrDue(row, now); err != nil {
-		return "", err
-	}
-	fork, err := h.env.ofFork(ctx, row.Repository, row.RunID)
-	if err == nil && fork {
-		return fmt.Sprintf("run %s is of a fork, and job pool %s takes none", row.RunID, row.Pool), nil
-	}
-	return "", err
 }
 
 // followUp returns the step that a job needs once its row is written.

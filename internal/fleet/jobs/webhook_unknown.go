@@ -99,7 +99,7 @@ func (h *webhookOp) putOff(row lifecycle.Job, now time.Time) (op.Progress, error
 	deadline := h.w.ReceivedAt.Add(unknownFor)
 	if !now.Before(deadline) {
 		why := lifecycle.Because(lifecycle.ReasonRunUnknown, "GitHub knows no run %s of %s", row.RunID, row.Repository)
-		return h.finish(fmt.Sprintf("refused: %s (%s)", why.Text, why.Code))
+		return h.refuse(row, why, now)
 	}
 	w := h.w
 	pause := min(unknownPause<<min(w.Unknown, 8), unknownFor)

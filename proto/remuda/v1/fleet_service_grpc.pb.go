@@ -73,7 +73,7 @@ type FleetServiceClient interface {
 	// them, and nothing else: the records say how things stand.
 	WatchFleet(ctx context.Context, in *WatchFleetRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchFleetResponse], error)
 	// ExplainRun says why a run has, or does not have yet, what it asked for; or, of an instance, what led to its state and what it waits for.
-	// NOT_FOUND: nothing was provisioned for the run in the last 24 hours, or no such instance is known.
+	// NOT_FOUND: the run has no request, no job that waits or runs and no event of the last 24 hours, or no such instance is known.
 	ExplainRun(ctx context.Context, in *ExplainRunRequest, opts ...grpc.CallOption) (*ExplainRunResponse, error)
 	// HoldFleet stops every termination at once: no host is ended, whatever its threshold, until the hold is over. Hosts are still handed
 	// out, run jobs and are taken back. Safe to repeat; the last call counts.
@@ -271,7 +271,7 @@ type FleetServiceServer interface {
 	// them, and nothing else: the records say how things stand.
 	WatchFleet(*WatchFleetRequest, grpc.ServerStreamingServer[WatchFleetResponse]) error
 	// ExplainRun says why a run has, or does not have yet, what it asked for; or, of an instance, what led to its state and what it waits for.
-	// NOT_FOUND: nothing was provisioned for the run in the last 24 hours, or no such instance is known.
+	// NOT_FOUND: the run has no request, no job that waits or runs and no event of the last 24 hours, or no such instance is known.
 	ExplainRun(context.Context, *ExplainRunRequest) (*ExplainRunResponse, error)
 	// HoldFleet stops every termination at once: no host is ended, whatever its threshold, until the hold is over. Hosts are still handed
 	// out, run jobs and are taken back. Safe to repeat; the last call counts.

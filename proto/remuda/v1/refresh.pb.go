@@ -87,6 +87,8 @@ const (
 	Action_ACTION_LEAVE_STANDBY Action = 29
 	// A claimed host registers for its run, since the registration that it waited with cannot be used.
 	Action_ACTION_REREGISTER Action = 30
+	// A queued job gets no host, as its webhook is refused; it is about no single host.
+	Action_ACTION_REFUSE_JOB Action = 31
 )
 
 // Enum value maps for Action.
@@ -123,6 +125,7 @@ var (
 		28: "ACTION_STAND_BY",
 		29: "ACTION_LEAVE_STANDBY",
 		30: "ACTION_REREGISTER",
+		31: "ACTION_REFUSE_JOB",
 	}
 	Action_value = map[string]int32{
 		"ACTION_UNSPECIFIED":   0,
@@ -156,6 +159,7 @@ var (
 		"ACTION_STAND_BY":      28,
 		"ACTION_LEAVE_STANDBY": 29,
 		"ACTION_REREGISTER":    30,
+		"ACTION_REFUSE_JOB":    31,
 	}
 )
 
@@ -517,7 +521,7 @@ const file_remuda_v1_refresh_proto_rawDesc = "" +
 	"\adry_run\x18\x01 \x01(\bR\x06dryRun\"w\n" +
 	"\x0fRefreshResponse\x121\n" +
 	"\tdecisions\x18\x01 \x03(\v2\x13.remuda.v1.DecisionR\tdecisions\x121\n" +
-	"\tresources\x18\x02 \x03(\v2\x13.remuda.v1.ResourceR\tresources*\x97\x05\n" +
+	"\tresources\x18\x02 \x03(\v2\x13.remuda.v1.ResourceR\tresources*\xae\x05\n" +
 	"\x06Action\x12\x16\n" +
 	"\x12ACTION_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rACTION_LAUNCH\x10\x01\x12\x10\n" +
@@ -550,7 +554,8 @@ const file_remuda_v1_refresh_proto_rawDesc = "" +
 	"\x12ACTION_REQUEUE_JOB\x10\x1b\x12\x13\n" +
 	"\x0fACTION_STAND_BY\x10\x1c\x12\x18\n" +
 	"\x14ACTION_LEAVE_STANDBY\x10\x1d\x12\x15\n" +
-	"\x11ACTION_REREGISTER\x10\x1e*k\n" +
+	"\x11ACTION_REREGISTER\x10\x1e\x12\x15\n" +
+	"\x11ACTION_REFUSE_JOB\x10\x1f*k\n" +
 	"\x0eResourceChange\x12\x1f\n" +
 	"\x1bRESOURCE_CHANGE_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17RESOURCE_CHANGE_CREATED\x10\x01\x12\x1b\n" +

@@ -1,0 +1,88 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/fleet/op"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/policy"
+)
+
+const (
+	// notesOfRun is how many refused jobs of one run a replica writes to the history. They are refused for the
+	// same reason, so the first ones say enough.
+	notesOfRun = 10
+	// notesPerMinute is how many refused jobs of one repository a replica writes to the history in a minute, since
+	// anyone may open pull requests from forks. The log has all of them.
+	notesPerMinute = 60
+	// notesAtMost bounds the sizes of the maps in refusals. At the bound a map is emptied.
+	notesAtMost = 4096
+)
+
+// refusals counts the refused jobs that were written to the history. It is guarded by Jobs.mu.
+type refusals struct {
+	ofRun        map[string]int // by lifecycle.RunKey
+	ofRepository map[string]int // in the minute
+	minute       time.Time
+}
+
+// admit reports whether one more refused job of a run is written to the history, and counts it.
+func (r *refusals) admit(repository, runID string, now time.Time) bool {
+	if minute := now.Truncate(time.Minute); r.ofRepository == nil || !minute.Equal(r.minute) || len(r.ofRepository) >= notesAtMost {
+		r.minute, r.ofRepository = minute, map[string]int{}
+	}
+	if r.ofRun == nil || len(r.ofRun) >= notesAtMost {
+		r.ofRun = map[string]int{}
+	}
+	key := lifecycle.RunKey(repository, runID)
+	if r.ofRun[key] >= notesOfRun || r.ofRepository[repository] >= notesPerMinute {
+		return false
+	}
+	r.ofRun[key]++
+	r.ofRepository[repository]++
+	return true
+}
+
+// noteRefusal records that a job gets no host, for ExplainRun. A job that is refused has no row.
+func (js *Jobs) noteRefusal(events *op.Recorder, repository, runID string, why lifecycle.Reason, now time.Time) {
+	js.mu.Lock()
+	admitted := js.refusals.admit(repository, runID, now)
+	js.mu.Unlock()
+	if admitted {
+		events.Record(lifecycle.Event{
+			At: now, Repository: repository, RunID: runID, Action: lifecycle.ActionRefuseJob, Code: why.Code, Reason: why.Text,
+		})
+	}
+}
+
+// refuse finishes the webhook of a job that gets no host.
+func (h *webhookOp) refuse(row lifecycle.Job, why lifecycle.Reason, now time.Time) (op.Progress, error) {
+	noted := lifecycle.Because(why.Code, "job %d gets no host: %s", row.ID, why.Text)
+	h.env.noteRefusal(&h.Events, row.Repository, row.RunID, noted, now)
+	return h.finish(fmt.Sprintf("refused: %s (%s)", why.Text, why.Code))
+}
+
+// refused returns the reason why a job may not use its pool, or none. The error is lifecycle.ErrNotFound while
+// GitHub does not know the job's run.
+func (h *webhookOp) refused(ctx context.Context, row lifecycle.Job, now time.Time) (lifecycle.Reason, error) {
+	var none lifecycle.Reason
+	pool, ok := h.env.Options.Pools[row.Pool]
+	switch {
+	case row.Pool == "" || !ok:
+		return none, nil
+	case !policy.ServesRepository(pool.Repositories, row.Repository):
+		return lifecycle.Because(lifecycle.ReasonNotServed, "%s may not use job pool %s; it may be used by %v", row.Repository, row.Pool, pool.Repositories), nil
+	case pool.Forks, row.State != lifecycle.JobWaiting:
+		return none, nil
+	}
+	if err := h.knownOrDue(row, now); err != nil {
+		return none, err
+	}
+	fork, err := h.env.ofFork(ctx, row.Repository, row.RunID)
+	if err == nil && fork {
+		return lifecycle.Because(lifecycle.ReasonFork, "run %s is of a fork, and job pool %s takes none", row.RunID, row.Pool), nil
+	}
+	return none, err
+}
