@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -155,7 +156,7 @@ func (r Report) Refuted() []Finding {
 
 // Run makes the checks and removes everything that it made, also when ctx ends. An error of a check leaves its other assumptions
 // undecided, and the next check is made, except after a call that did not reach GitHub: then no other check is. The report is
-// as complete as it could be made, whatever the error, and what is left on GitHub comes first in that.
+// as complete as it could be made, whatever the error, unless the options are wrong, and what is left on GitHub comes first in the error.
 func Run(ctx context.Context, o Options) (report Report, err error) {
 	if err := o.complete(); err != nil {
 		return report, err
@@ -167,18 +168,24 @@ func Run(ctx context.Context, o Options) (report Report, err error) {
 	defer func() { err = errors.Join(s.cleanUp(ctx), err) }()
 	report = Report{Repository: o.Repository, APIURL: o.APIURL, StartedAt: time.Now().UTC().Truncate(time.Second)}
 	if err := s.prepare(ctx); err != nil {
+		for _, c := range o.checks() {
+			report.Findings = append(report.Findings, s.findings(c, err.Error())...)
+		}
 		return report, err
 	}
 	report.RunnerVersion = s.version
-	for _, c := range checks {
-		if len(o.Only) == 0 || slices.Contains(o.Only, c.name) {
-			report.Findings = append(report.Findings, s.make(ctx, c)...)
-		}
+	for _, c := range o.checks() {
+		report.Findings = append(report.Findings, s.make(ctx, c)...)
 	}
 	if ctx.Err() != nil {
 		return report, context.Cause(ctx)
 	}
 	return report, errors.Join(s.failed...)
+}
+
+// checks are those to make.
+func (o *Options) checks() []check {
+	return slices.DeleteFunc(slices.Clone(checks), func(c check) bool { return len(o.Only) > 0 && !slices.Contains(o.Only, c.name) })
 }
 
 // complete fills in defaults and checks what can be checked without GitHub.
@@ -201,6 +208,9 @@ func (o *Options) complete() error {
 	}
 	if o.APIURL = strings.TrimRight(o.APIURL, "/"); o.APIURL == "" {
 		o.APIURL = "https://api.github.com"
+	}
+	if u, err := url.Parse(o.APIURL); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+		return fmt.Errorf("--api-url %q is not a URL such as https://api.github.com", o.APIURL)
 	}
 	if o.Progress == nil {
 		o.Progress = io.Discard

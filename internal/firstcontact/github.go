@@ -38,10 +38,21 @@ type answerError struct {
 	status  int
 	message string
 	after   time.Duration // GitHub's Retry-After; 0: none
+	foreign *foreignError // the answer, if it is no JSON
 }
 
 func (e *answerError) Error() string {
+	if e.foreign != nil {
+		return fmt.Sprintf("%s: %d %s: %v", e.call, e.status, http.StatusText(e.status), e.foreign)
+	}
 	return fmt.Sprintf("%s: %d %s: %s", e.call, e.status, http.StatusText(e.status), e.message)
+}
+
+func (e *answerError) Unwrap() error {
+	if e.foreign == nil {
+		return nil
+	}
+	return e.foreign
 }
 
 // statusOf is the status of the answer that an error stands for; 0: there was none.
@@ -103,7 +114,10 @@ func (g *gitHub) once(ctx context.Context, method, path string, body, into any) 
 	if resp.StatusCode >= 300 {
 		return refusal(method+" /repos/"+g.repository+path, resp, text)
 	}
-	return decode(text, into)
+	if err := decode(text, into); err != nil {
+		return fmt.Errorf("%s /repos/%s%s: %w", method, g.repository, path, err)
+	}
+	return nil
 }
 
 func (g *gitHub) request(ctx context.Context, method, path string, body any) (*http.Request, error) {
@@ -129,13 +143,37 @@ func (g *gitHub) request(ctx context.Context, method, path string, body any) (*h
 }
 
 func refusal(call string, resp *http.Response, text []byte) error {
-	problem := struct{ Message string }{strings.TrimSpace(string(text))}
-	_ = json.Unmarshal(text, &problem) // what is not JSON is shown as it is
-	e := &answerError{call: call, status: resp.StatusCode, message: problem.Message}
+	e := &answerError{call: call, status: resp.StatusCode}
+	var problem struct{ Message string }
+	if err := json.Unmarshal(text, &problem); err != nil && len(bytes.TrimSpace(text)) > 0 {
+		e.foreign = &foreignError{text}
+	}
+	e.message = problem.Message
 	if after, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil {
 		e.after = time.Duration(after) * time.Second
 	}
 	return e
+}
+
+// foreignError is an answer that is no JSON, such as the page of a proxy.
+type foreignError struct{ text []byte }
+
+func (e *foreignError) Error() string {
+	return fmt.Sprintf("the answer is not GitHub's, but %.120q: check --api-url and the proxy", strings.Join(strings.Fields(string(e.text)), " "))
+}
+
+// firstRefusal says what an error of the first call, which asks for a registration token, means.
+func (g *gitHub) firstRefusal(err error) error {
+	var foreign *foreignError
+	switch {
+	case isUnreached(err), errors.As(err, &foreign):
+		return err
+	case statusOf(err) >= 500:
+		return fmt.Errorf("GitHub fails: %w", err)
+	case statusOf(err) == http.StatusNotFound:
+		return fmt.Errorf("there is no repository %s, or the token may not see it: %w", g.repository, err)
+	}
+	return fmt.Errorf("the token cannot register a runner: %w", err)
 }
 
 func decode(text []byte, into any) error {
@@ -145,6 +183,9 @@ func decode(text []byte, into any) error {
 	case *[]byte:
 		*into = text
 		return nil
+	}
+	if !json.Valid(text) {
+		return &foreignError{text}
 	}
 	if err := json.Unmarshal(text, into); err != nil {
 		return fmt.Errorf("decode answer: %w", err)

@@ -52,10 +52,8 @@ func newSession(o Options) (*session, error) {
 func (s *session) prepare(ctx context.Context) error {
 	s.check = "prepare"
 	s.say("checking the token at %s for %s", s.APIURL, s.Repository)
-	if _, err := s.gh.registrationToken(ctx); isUnreached(err) {
-		return err
-	} else if err != nil {
-		return fmt.Errorf("the token cannot register a runner: %w", err)
+	if _, err := s.gh.registrationToken(ctx); err != nil {
+		return s.gh.firstRefusal(err)
 	}
 	if s.Runner == "" {
 		s.say("downloading the newest runner")

@@ -68,12 +68,11 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (int, erro
 	}
 	o.Token, o.Progress = token, progress
 	report, err := firstcontact.Run(ctx, o)
-	write := report.Text
-	if *output == "json" {
-		write = report.JSON
-	}
-	if len(report.Findings) > 0 {
-		err = errors.Join(err, write(out))
+	switch {
+	case *output == "json" && len(report.Findings) > 0:
+		err = errors.Join(err, report.JSON(out))
+	case report.RunnerVersion != "": // else no check could be made, and the error says why
+		err = errors.Join(err, report.Text(out))
 	}
 	switch {
 	case err != nil:
@@ -95,8 +94,12 @@ func readToken(path string, warnings io.Writer) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if len(bytes.TrimSpace(text)) == 0 {
+	token := string(bytes.TrimSpace(text))
+	switch {
+	case token == "":
 		return "", fmt.Errorf("%s holds no token", path)
+	case strings.ContainsFunc(token, func(c rune) bool { return c <= ' ' || c > '~' }):
+		return "", fmt.Errorf("%s must hold the token alone, on one line without spaces", path)
 	}
 	info, err := f.Stat()
 	if err != nil {
@@ -105,5 +108,5 @@ func readToken(path string, warnings io.Writer) (string, error) {
 	if info.Mode().Perm()&0o044 != 0 {
 		fmt.Fprintf(warnings, "warning: others can read the token: chmod 600 %s\n", path)
 	}
-	return string(bytes.TrimSpace(text)), nil
+	return token, nil
 }
