@@ -209,18 +209,22 @@ func (c *Config) validatePool(at strictyaml.Place, name string) {
 
 // validateReuse refuses what would be accepted and do nothing.
 func (c *Config) validateReuse(at strictyaml.Place, p Pool) {
-	switch {
-	case p.Reuse == lifecycle.ReuseNone && p.MaxUses > 1:
-		at.At("max_uses").Errorf("means nothing with reuse: none; leave it out")
-	case p.Reuse == lifecycle.ReuseNone && p.MaxAge != 0:
-		at.At("max_age").Errorf("means nothing with reuse: none; leave it out")
-	case p.Reuse == lifecycle.ReuseNone && p.Drift == lifecycle.DriftIgnore:
-		at.At("drift").Errorf("means nothing with reuse: none; leave it out")
-	case p.Reuse == lifecycle.ReuseNone && p.IdleTime != nil:
-		at.At("idle_time").Errorf("means nothing with reuse: none; leave it out")
-	case p.IdleTime != nil:
-		at.At("idle_time").Between(*p.IdleTime, time.Second, day)
-		c.validateMargin(at.At("idle_time"), *p.IdleTime)
+	if p.Reuse != lifecycle.ReuseNone {
+		if p.IdleTime != nil {
+			at.At("idle_time").Between(*p.IdleTime, time.Second, day)
+			c.validateMargin(at.At("idle_time"), *p.IdleTime)
+		}
+		return
+	}
+	for _, key := range []struct {
+		name string
+		set  bool
+	}{
+		{"max_uses", p.MaxUses > 1}, {"max_age", p.MaxAge != 0}, {"drift", p.Drift == lifecycle.DriftIgnore}, {"idle_time", p.IdleTime != nil},
+	} {
+		if key.set {
+			at.At(key.name).Errorf("means nothing with reuse: none; leave it out")
+		}
 	}
 }
 

@@ -1,6 +1,8 @@
 package config
 
 import (
+	"strings"
+
 	"github.com/remuda-ci/remuda/internal/config/strictyaml"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
@@ -10,30 +12,33 @@ func (c *Config) standby(p Pool) lifecycle.StandbyMode {
 	switch {
 	case p.Standby != "":
 		return p.Standby
-	case c.cannotListen(p) != "":
+	case len(c.cannotListen(p)) > 0:
 		return lifecycle.StandbyClean
 	}
 	return lifecycle.StandbyListening
 }
 
-// cannotListen is why a host of the pool cannot register before a run has claimed it; empty: it can. The registration
+// cannotListen has every reason why a host of the pool cannot register before a run has claimed it; none: it can. The registration
 // belongs to one repository or organization, serves any number of jobs, and gets the labels of the run alone.
-func (c *Config) cannotListen(p Pool) string {
+func (c *Config) cannotListen(p Pool) []string {
+	var reasons []string
 	switch {
 	case p.Reuse == lifecycle.ReuseNone:
-		return "with reuse: none no host waits for another run"
+		reasons = append(reasons, "with reuse: none no host waits for another run")
 	case p.Reuse == lifecycle.ReuseSameOwner && c.GitHub.Scope != ScopeOrganization:
-		return "with reuse: same-owner a host waits for runs of several repositories, and at repository scope it can register with one alone"
-	case p.Jobs != nil:
-		return "each host of a job pool registers for one job"
-	case p.DefaultLabels:
-		return "with default_labels GitHub would give jobs to a host that no run has claimed"
+		reasons = append(reasons, "with reuse: same-owner a host waits for runs of several repositories, and at repository scope it can register with one alone")
 	}
-	return ""
+	if p.Jobs != nil {
+		reasons = append(reasons, "each host of a job pool registers for one job")
+	}
+	if p.DefaultLabels {
+		reasons = append(reasons, "with default_labels GitHub would give jobs to a host that no run has claimed")
+	}
+	return reasons
 }
 
 func (c *Config) validateStandby(at strictyaml.Place, p Pool) {
-	if why := c.cannotListen(p); p.Standby == lifecycle.StandbyListening && why != "" {
-		at.At("standby").Errorf("is listening, and %s; leave it out, or write clean", why)
+	if why := c.cannotListen(p); p.Standby == lifecycle.StandbyListening && len(why) > 0 {
+		at.At("standby").Errorf("is listening, and %s; leave it out, or write clean", strings.Join(why, ", and "))
 	}
 }
