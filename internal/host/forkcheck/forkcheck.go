@@ -59,6 +59,9 @@ const maxPayload = 64 << 20
 
 // check reports whether the job of an event is of a fork. The payload is in the file.
 func check(path, event string) (fork bool, err error) {
+	if path == "" {
+		return false, errors.New("GITHUB_EVENT_PATH is not set")
+	}
 	f, err := safefile.Open(path)
 	if err != nil {
 		return false, err

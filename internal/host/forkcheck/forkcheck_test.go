@@ -174,3 +174,12 @@ func TestFiles(t *testing.T) {
 	t.Run("no path", func(t *testing.T) { expect(t, "", "push", unreadable) })
 	t.Run("a path like a flag", func(t *testing.T) { expect(t, "-h", "push", unreadable) })
 }
+
+// TestUnsetPath: outside of a job there is no payload, and the error names the variable.
+func TestUnsetPath(t *testing.T) {
+	t.Setenv("GITHUB_EVENT_PATH", "")
+	const want = "cannot read the payload of the job's event: GITHUB_EVENT_PATH is not set"
+	if err := forkcheck.FromEnvironment(); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
