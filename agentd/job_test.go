@@ -107,7 +107,7 @@ func TestOneJobAndBack(t *testing.T) {
 	m := newMachine(t)
 	m.start()
 	j := m.readyForJob("acme", "small")
-	if got := m.report().RunnerVersion; got != "2.330.0" {
+	if got := m.report().RunnerVersion; got != "2.336.0" {
 		t.Errorf("runner version %q", got)
 	}
 	m.startRun("4711", "small", "echo secret is ${ACTIONS_RUNNER_INPUT_JITCONFIG:-unset}")

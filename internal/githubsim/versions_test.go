@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/githubsim/runner"
+	"github.com/remuda-ci/remuda/internal/githubsim/state"
 )
 
 func (s *standin) versions(minimum, latest string) {
@@ -22,6 +23,21 @@ func (h *host) older() *host {
 		h.s.t.Fatal(err)
 	}
 	return h
+}
+
+// The stand-in's runner says that it is the version whose source it follows, which is the newest that the stand-in's GitHub has.
+func TestVersionIsThatOfTheSource(t *testing.T) {
+	page, err := os.ReadFile("../../docs/testing.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	minor := runner.Version[:strings.LastIndex(runner.Version, ".")]
+	if !strings.Contains(string(page), "actions/runner "+minor+")") {
+		t.Errorf("docs/testing.md follows another version than %s", minor)
+	}
+	if newest := state.KnownReleases[0].Tag; newest != "v"+runner.Version {
+		t.Errorf("the runner is %s, and the newest release %s", runner.Version, newest)
+	}
 }
 
 // A version below the minimum is refused at the registration and, if it was raised since, at the message queue. Only who asks for it

@@ -15,7 +15,7 @@ import (
 )
 
 // Version is what a runner says it is unless its manifest says another version.
-const Version = "2.330.0"
+const Version = "2.336.0"
 
 // Exit codes of the listener, as in actions/runner (2.336, src/Runner.Common/Constants.cs:150-163).
 const (
