@@ -71,12 +71,13 @@ func (d *demo) endHot(ctx context.Context, acts []*act) error {
 		return err
 	}
 	d.say("  they listen again, under new names")
+	const why = "the demo needs it no more"
 	for _, a := range acts {
-		_, err := d.system.Fleet.TerminateInstance(ctx, &remudav1.TerminateInstanceRequest{InstanceId: a.hosts[0], Reason: "the demo has shown it"})
+		_, err := d.system.Fleet.TerminateInstance(ctx, &remudav1.TerminateInstanceRequest{InstanceId: a.hosts[0], Reason: why})
 		if err != nil {
 			return fmt.Errorf("end a hot host: %w", err)
 		}
-		d.say("  %s is terminated by order", a.hosts[0])
+		d.say("  %s is terminated by order: %s", a.hosts[0], why)
 	}
 	return nil
 }

@@ -245,7 +245,11 @@ func (d *demo) expire(ctx context.Context, hosts int) error {
 			last = t
 		}
 	}
-	d.say("\n%d hosts are idle; the last of them expires in %s ...", len(listed.GetInstances()), seconds(max(0, time.Until(last))))
+	if left := time.Until(last); left > 0 {
+		d.say("\n%d hosts are idle; the last of them expires in %s ...", len(listed.GetInstances()), seconds(left))
+	} else {
+		d.say("\n%d hosts are idle, and their idle time is over", len(listed.GetInstances()))
+	}
 	if err := retry.Sleep(ctx, time.Until(last)+100*time.Millisecond); err != nil {
 		return err
 	}

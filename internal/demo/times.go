@@ -55,6 +55,9 @@ func (d *demo) times() {
 		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\t%s\n", kind.shown, r.runs, r.hosts, r.registered, seconds(r.ready), seconds(r.firstStep))
 	}
 	_ = w.Flush() // to a terminal or a pipe: an error cannot be reported
+	d.say("\nCold and warm are one run of %d hosts each, and hot is %d runs of one host each, one after another. CONFIG.SH counts the hosts that",
+		d.rowOf("cold").hosts, hotHosts)
+	d.say("registered after their run had asked for them. A hot host has registered before that, and gets the labels of its run.")
 	d.say("\nThe times of GitHub and its runner are modeled: a call takes %s, config.sh %s, and a listener %s before its session. Machines boot in 3 s.",
 		seconds(d.slow.API), seconds(d.slow.Configure), seconds(d.slow.Listen))
 	d.say("docs/testing.md has their sources, and docs/first-contact.md measures the real ones.")
