@@ -224,6 +224,9 @@ const (
 	// is alone leaves half to others that it does not know of.
 	callsOfAll  = 100
 	callsAtOnce = callsOfAll / 2
+	// labelsInFlight is how many of these may be for labels: they come in bursts, and others must not wait for them if GitHub
+	// does not answer them.
+	labelsInFlight = callsAtOnce / 2
 	// 80 a minute and 60 at once: at most 140 labels in any minute, which are 700 points. The reads that find these runners
 	// stay below 900 with them, should GitHub count both together. Most go at once, because a run waits for each.
 	labelsPerMinute = 80
@@ -257,22 +260,57 @@ var shares = map[pace]share{
 type pacer struct {
 	replicas func() int
 	buckets  map[pace]*rate.Limiter
-	slots    chan struct{}
+	slots    places
+	labels   places // for calls for labels, beside a slot
 
 	mu     sync.Mutex
 	shared int // by how many replicas the buckets are divided
-	kept   int // the slots that are left to other replicas
 }
 
+// places are for calls that are made at once.
+type places struct {
+	taken chan struct{}
+	kept  int // those that no call may take
+}
+
+func newPlaces(n int) places { return places{taken: make(chan struct{}, n)} }
+
+// offer lets calls take so many. Places in use are kept from them as they get free.
+func (p *places) offer(n int) {
+	keep := max(0, cap(p.taken)-n)
+	for ; p.kept > keep; p.kept-- {
+		<-p.taken
+	}
+	for p.kept < keep {
+		select {
+		case p.taken <- struct{}{}:
+			p.kept++
+		default:
+			return
+		}
+	}
+}
+
+func (p *places) take(ctx context.Context) error {
+	select {
+	case p.taken <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (p *places) giveBack() { <-p.taken }
+
 func newPacer(replicas func() int) *pacer {
-	p := &pacer{replicas: replicas, buckets: map[pace]*rate.Limiter{}, slots: make(chan struct{}, callsAtOnce), shared: 1}
+	p := &pacer{replicas: replicas, buckets: map[pace]*rate.Limiter{}, slots: newPlaces(callsAtOnce), labels: newPlaces(labelsInFlight), shared: 1}
 	for of, s := range shares {
 		p.buckets[of] = rate.NewLimiter(rate.Limit(s.perMinute)/60, s.atOnce)
 	}
 	return p
 }
 
-// divide gives the buckets the sizes of this replica's share. Slots in use are kept from it as they get free.
+// divide gives the buckets and the places the sizes of this replica's share.
 func (p *pacer) divide() {
 	n := p.replicas()
 	p.mu.Lock()
@@ -284,18 +322,9 @@ func (p *pacer) divide() {
 			p.buckets[of].SetBurst(max(1, s.atOnce/n))
 		}
 	}
-	keep := callsAtOnce - min(callsAtOnce, max(1, callsOfAll/n))
-	for ; p.kept > keep; p.kept-- {
-		<-p.slots
-	}
-	for p.kept < keep {
-		select {
-		case p.slots <- struct{}{}:
-			p.kept++
-		default:
-			return
-		}
-	}
+	slots := min(callsAtOnce, max(1, callsOfAll/n))
+	p.slots.offer(slots)
+	p.labels.offer(max(1, slots/2))
 }
 
 // enter waits for a call's turn and takes a slot, which leave gives back.
@@ -313,15 +342,24 @@ func (p *pacer) enter(ctx context.Context, of pace) error {
 			return ctx.Err()
 		}
 	}
-	select {
-	case p.slots <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+	if of == labelWrites {
+		if err := p.labels.take(ctx); err != nil {
+			return err
+		}
 	}
+	err := p.slots.take(ctx)
+	if err != nil && of == labelWrites {
+		p.labels.giveBack()
+	}
+	return err
 }
 
-func (p *pacer) leave() { <-p.slots }
+func (p *pacer) leave(of pace) {
+	p.slots.giveBack()
+	if of == labelWrites {
+		p.labels.giveBack()
+	}
+}
 
 const (
 	// breakAfter calls in a row without an answer that is GitHub's, it is taken

@@ -194,7 +194,7 @@ func (c *Client) once(caller, ctx context.Context, who *credential, op operation
 	if err := who.enter(ctx, op, &c.breaker); err != nil {
 		return err
 	}
-	defer who.leave()
+	defer who.leave(op)
 	started := time.Now()
 	response, err := f(context.WithValue(ctx, kindKey{}, op.kind), who.api)
 	c.log.Debug("called github", logkey.Call, op.String(), logkey.App, who.name, logkey.Status, statusOf(response, err), logkey.Took, time.Since(started))

@@ -89,16 +89,16 @@ func (c *credential) enter(ctx context.Context, op operation, b *breaker) error 
 		rest = b.admit(time.Now())
 	}
 	if rest != nil {
-		c.pacer.leave()
+		c.pacer.leave(op.pace)
 		return rest
 	}
 	c.budget.begin()
 	return nil
 }
 
-func (c *credential) leave() {
+func (c *credential) leave(op operation) {
 	c.budget.end()
-	c.pacer.leave()
+	c.pacer.leave(op.pace)
 }
 
 // credentialsError is a call that was not made, for want of a token.

@@ -362,6 +362,42 @@ func TestWritesKeepToGitHubsPace(t *testing.T) {
 	}
 }
 
+// Calls for labels come in bursts. If GitHub does not answer them, other calls go on.
+func TestOtherCallsDoNotWaitForLabels(t *testing.T) {
+	for _, replicas := range []int{1, 7} {
+		otherCallsBesideLabels(t, replicas)
+	}
+}
+
+func otherCallsBesideLabels(t *testing.T, replicas int) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newClient(t, github.Config{Transport: mute{direct{newFake()}}, Replicas: func() int { return replicas }})
+		ctx, cancel := context.WithCancel(t.Context())
+		var labels sync.WaitGroup
+		for i := range 100 {
+			labels.Go(func() { _ = c.SetLabels(ctx, "acme/app", int64(i+1), []string{"1"}) })
+		}
+		synctest.Wait()
+		began := time.Now()
+		if _, _, err := c.JIT(ctx, "acme/app", "r", []string{"x"}); err != nil || time.Since(began) > time.Second {
+			t.Errorf("%d replicas: a registration took %s, error %v", replicas, time.Since(began), err)
+		}
+		cancel()
+		labels.Wait()
+	})
+}
+
+// mute answers no call for labels.
+type mute struct{ direct }
+
+func (m mute) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodPut {
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	}
+	return m.direct.RoundTrip(r)
+}
+
 // GitHub is down for ten minutes, in three ways: it is always unavailable, never
 // hammered, and back within seconds.
 func TestGitHubIsDown(t *testing.T) {
