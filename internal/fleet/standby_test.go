@@ -253,6 +253,54 @@ func TestLabelsThatWereSetAfterAll(t *testing.T) {
 	})
 }
 
+// A registration that GitHub did not delete when its host was registered again is deleted when the host is ready, at the latest.
+func TestAnOldRegistrationIsDeletedInTheEnd(t *testing.T) {
+	away := &lifecycle.UnavailableError{What: "github", RetryAfter: time.Second, Err: errors.New("502")}
+	for name, refused := range map[string]struct {
+		err   error // of the first deletion
+		crash bool  // after it; another replica goes on
+	}{"no answer": {away, false}, "a job": {lifecycle.ErrBusy, false}, "a crash": {away, true}} {
+		t.Run(name, func(t *testing.T) {
+			inHotWorld(t, func(ctx context.Context, t *testing.T, w *world) {
+				deletions := 0
+				w.github.refuses(func(int64) error {
+					if deletions++; deletions == 1 {
+						return refused.err
+					}
+					return nil
+				}, func(int64) error { return fmt.Errorf("set labels: %w", lifecycle.ErrRefused) })
+				if refused.crash {
+					p, err := w.fleet.NewProvision(demand("2", "q", 1))
+					if err != nil {
+						t.Fatal(err)
+					}
+					stepUntil(ctx, t, p, func() bool { return deletions > 0 })
+				}
+				w.mustProvision(ctx, demand("2", "q", 1))
+				if d := cmp.Diff([]string{w.only().RunnerName}, w.github.names()); d != "" {
+					t.Errorf("after %d deletions, runners: %s", deletions, d)
+				}
+			})
+		})
+	}
+}
+
+// stepUntil makes steps of an operation until something has happened, and then no more, as if its replica had crashed.
+func stepUntil(ctx context.Context, t *testing.T, o fleet.Op, happened func() bool) {
+	t.Helper()
+	for range 1000 {
+		if happened() {
+			return
+		}
+		progress, err := o.Step(ctx, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(progress.Wait)
+	}
+	t.Fatal("it has not happened after 1000 steps")
+}
+
 // The registration of a host that another replica has just made ready by it is not deleted.
 func TestARegistrationThatServesIsNotDeleted(t *testing.T) {
 	inHotWorld(t, func(ctx context.Context, t *testing.T, w *world) {
@@ -312,7 +360,7 @@ func TestLabelsOfVeryManyHosts(t *testing.T) {
 			return !slices.ContainsFunc(w.records(), func(r lifecycle.Record) bool { return !r.Hot() })
 		})
 		labels, deletions := rate.NewLimiter(rate.Every(600*time.Millisecond), atOnce), rate.NewLimiter(rate.Every(time.Second), 10)
-		w.github.refuses(func(int64) error { return paced(deletions) }, func(int64) error { return paced(labels) })
+		w.github.refuses(func(int64) error { return paced(deletions, 2*time.Second) }, func(int64) error { return paced(labels, 5*time.Second) })
 		began := time.Now()
 		w.mustProvision(ctx, demand("2", "q", hosts))
 		if took := time.Since(began); took > 12*time.Second {
@@ -330,11 +378,11 @@ func TestLabelsOfVeryManyHosts(t *testing.T) {
 	})
 }
 
-// paced is a call of 250 ms that waits for its turn, for 5 s at most, as internal/github has it.
-func paced(turns *rate.Limiter) error {
+// paced is a call of 250 ms that waits for its turn, as internal/github has it, if it comes before the caller gives up.
+func paced(turns *rate.Limiter, longest time.Duration) error {
 	turn := turns.Reserve()
 	wait := turn.Delay()
-	if wait > 5*time.Second {
+	if wait > longest {
 		turn.Cancel()
 		return &lifecycle.UnavailableError{What: "github", RetryAfter: wait, Err: errors.New("paced")}
 	}

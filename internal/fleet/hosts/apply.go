@@ -135,14 +135,19 @@ func (hs *Hosts) followedUp(r lifecycle.Record) bool {
 // decided. A lost race is not an error: the record that won is returned with ActionKeep.
 func (hs *Hosts) Reconcile(ctx context.Context, j *op.Recorder, facts lifecycle.Facts, now time.Time) (lifecycle.Record, lifecycle.Decision, error) {
 	r, d, err := hs.ReconcileOneOfMany(ctx, j, facts, now)
-	if err == nil && d.Action == lifecycle.ActionReregister && !j.Dry {
+	discarded, again := Discarded(facts.Record)
+	switch {
+	case err != nil || j.Dry:
+	case d.Action == lifecycle.ActionReregister:
 		hs.WithdrawStandby(ctx, facts.Record)
+	case d.Action == lifecycle.ActionReady && again:
+		hs.WithdrawStandby(ctx, discarded)
 	}
 	return r, d, err
 }
 
-// ReconcileOneOfMany is Reconcile for one of the hosts of a request. After ActionReregister the registration that is not used is
-// left: the caller calls WithdrawStandby for all such hosts at once.
+// ReconcileOneOfMany is Reconcile for one of the hosts of a request. After ActionReregister, and after ActionReady of a host that
+// was registered again, the registration that is not used is left: the caller calls WithdrawStandby for all such hosts at once.
 func (hs *Hosts) ReconcileOneOfMany(ctx context.Context, j *op.Recorder, facts lifecycle.Facts, now time.Time) (lifecycle.Record, lifecycle.Decision, error) {
 	d, err := hs.decideUnderHold(ctx, facts, now)
 	if err != nil {

@@ -145,15 +145,32 @@ const withdrawPatience = 2 * time.Second
 // WithdrawStandby deletes the registrations of hosts that register for their run instead, with the records before that decision. It
 // is called after their records say so: another operation may just have made a host ready by that registration, and then
 // this one has lost the race. A job that GitHub has given the runner is one of the run, whose labels were set after all: it runs to its
-// end before the host registers. What GitHub does not delete soon the GitHub sweep removes.
-func (hs *Hosts) WithdrawStandby(ctx context.Context, before ...lifecycle.Record) {
+// end before the host registers. It returns the records whose registration GitHub did not delete soon.
+func (hs *Hosts) WithdrawStandby(ctx context.Context, before ...lifecycle.Record) (left []lifecycle.Record) {
 	ctx, cancel := context.WithTimeout(ctx, withdrawPatience)
 	defer cancel()
-	hs.eachAtOnce(len(before), func(i int) {
-		if _, err := hs.DeleteRunner(ctx, before[i]); err != nil {
-			hs.Log.Warn("registration not deleted; the sweep goes on", logkey.Runner, before[i].RunnerName, logkey.Error, err)
+	errs := make([]error, len(before))
+	hs.eachAtOnce(len(before), func(i int) { _, errs[i] = hs.DeleteRunner(ctx, before[i]) })
+	for i, err := range errs {
+		if err != nil {
+			left = append(left, before[i])
 		}
-	})
+	}
+	if len(left) > 0 {
+		hs.Log.Warn("registrations not deleted", logkey.Count, len(left), logkey.Runner, left[0].RunnerName, logkey.Error, cmp.Or(errs...))
+	}
+	return left
+}
+
+// Discarded is the record of a host that has just become ready, with the name of the runner that it gave up before. It is false for
+// a host that gave up none.
+func Discarded(before lifecycle.Record) (lifecycle.Record, bool) {
+	s := before.Standby
+	if s == nil || !s.Discarded {
+		return before, false
+	}
+	before.RunnerName = lifecycle.RunnerName(s.Assignment, before.InstanceID)
+	return before, true
 }
 
 // eachAtOnce calls do with the numbers below n, all at once: what calls GitHub waits for its turn there.

@@ -25,8 +25,8 @@ func (p *Provision) await(ctx context.Context, now time.Time) (op.Progress, erro
 		return p.setLabels(ctx, now)
 	case len(p.round) > 0:
 		return p.decideNext(ctx, now)
-	case len(p.discarded) > 0:
-		return p.withdrawStandby(ctx)
+	case len(p.discarded) > 0 && !now.Before(p.withdrawAt):
+		return p.withdrawStandby(ctx, now)
 	case p.lostHost():
 		return p.giveUpLost(ctx, now)
 	case p.unregistered() != "":
@@ -195,18 +195,51 @@ func (p *Provision) decideNext(ctx context.Context, now time.Time) (op.Progress,
 	if err != nil {
 		return op.Again, err
 	}
-	if d.Action == lifecycle.ActionReregister {
-		p.discarded = append(p.discarded, before)
-	}
+	p.discard(d.Action, before)
 	p.hosts[key] = r
 	p.round = p.round[1:]
 	return op.Again, nil
 }
 
-// withdrawStandby deletes the registrations that the hosts of the round no longer use.
-func (p *Provision) withdrawStandby(ctx context.Context) (op.Progress, error) {
-	p.env.Hosts.WithdrawStandby(ctx, p.discarded...)
-	p.discarded = nil
+// discard notes the registration that a host no longer uses: when it is to register again, and, should this replica not have deleted it
+// since, when it has.
+func (p *Provision) discard(action lifecycle.Action, before lifecycle.Record) {
+	switch action {
+	case lifecycle.ActionReregister:
+		p.discarded = append(p.discarded, before)
+	case lifecycle.ActionReady:
+		old, ok := hosts.Discarded(before)
+		if !ok || p.withdrawn[old.RunnerName] {
+			return
+		}
+		if !slices.ContainsFunc(p.discarded, func(r lifecycle.Record) bool { return r.RunnerName == old.RunnerName }) {
+			p.discarded = append(p.discarded, old)
+		}
+		if len(p.discarded) <= fewDeletions {
+			p.withdrawAt = time.Time{}
+		}
+	}
+}
+
+// fewDeletions do not wait for GitHub's limits.
+const fewDeletions = 10
+
+// withdrawAgain is how long after deletions that GitHub did not make they are tried again, while the request waits for its hosts.
+const withdrawAgain = 5 * time.Second
+
+// withdrawStandby deletes the registrations that the hosts no longer use.
+func (p *Provision) withdrawStandby(ctx context.Context, now time.Time) (op.Progress, error) {
+	left := p.env.Hosts.WithdrawStandby(ctx, p.discarded...)
+	if p.withdrawn == nil {
+		p.withdrawn = map[string]bool{}
+	}
+	for _, r := range p.discarded {
+		p.withdrawn[r.RunnerName] = true
+	}
+	for _, r := range left {
+		delete(p.withdrawn, r.RunnerName)
+	}
+	p.discarded, p.withdrawAt = left, now.Add(withdrawAgain)
 	return op.Again, nil
 }
 

@@ -90,8 +90,11 @@ type Provision struct {
 	// labeled what GitHub answered about the others, by host key.
 	unlabeled []string
 	labeled   map[string]lifecycle.Facts
-	// discarded are the records of hosts of the round before they were to register for the run instead.
-	discarded []lifecycle.Record
+	// discarded are the records of hosts before they were to register for the run instead, while their old registrations are not
+	// known to be gone, and withdrawn the names of those that are. withdrawAt is when deletion is tried next.
+	discarded  []lifecycle.Record
+	withdrawn  map[string]bool
+	withdrawAt time.Time
 	// looks counts the rounds without an answer since hosts were last recorded.
 	looks int
 	// rereadAt is when the unready records are read again: another operation may have ended them.
@@ -165,7 +168,7 @@ func (p *Provision) State() []any {
 	return []any{
 		p.attended, p.exists, p.loaded, p.q, readAt, p.token, p.jit.runner, p.jit.id, p.hosts, p.unrecorded,
 		p.checkReplaced, p.checkLimit, p.limitTries, int(p.search), p.sel.state(), p.booking.state(), p.full, p.refusal, p.deferred,
-		p.launcher.state(), p.unknownClaim, p.round, reports, p.unlabeled, labeled, p.discarded, p.rereadAt, p.askCloud, p.dead, p.cleanup.state(), p.launchErr, p.retryAt,
+		p.launcher.state(), p.unknownClaim, p.round, reports, p.unlabeled, labeled, p.discarded, slices.Sorted(maps.Keys(p.withdrawn)), p.withdrawAt, p.rereadAt, p.askCloud, p.dead, p.cleanup.state(), p.launchErr, p.retryAt,
 	}
 }
 
