@@ -21,6 +21,7 @@ import (
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/remuda-ci/remuda/internal/aws"
+	"github.com/remuda-ci/remuda/internal/awstest"
 )
 
 // What must be in no text.
@@ -179,7 +180,9 @@ var calls = map[string]func(context.Context, sdk.Config) error{
 	},
 	"ec2:CreateFleet": func(ctx context.Context, c sdk.Config) error {
 		_, err := ec2.NewFromConfig(c).CreateFleet(ctx, &ec2.CreateFleetInput{
-			LaunchTemplateConfigs:       []ec2types.FleetLaunchTemplateConfigRequest{{}},
+			LaunchTemplateConfigs: []ec2types.FleetLaunchTemplateConfigRequest{{
+				LaunchTemplateSpecification: &ec2types.FleetLaunchTemplateSpecificationRequest{LaunchTemplateName: sdk.String("remuda"), Version: sdk.String("1")},
+			}},
 			TargetCapacitySpecification: &ec2types.TargetCapacitySpecificationRequest{TotalTargetCapacity: sdk.Int32(1)},
 		})
 		return err
@@ -196,4 +199,15 @@ var calls = map[string]func(context.Context, sdk.Config) error{
 		_, err := iam.NewFromConfig(c).GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: sdk.String("p")})
 		return err
 	},
+}
+
+// TestCallsAreLegal: the services here are of these tests and accept everything, so each call is held against its service's model once.
+func TestCallsAreLegal(t *testing.T) {
+	t.Parallel()
+	for name, call := range calls {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_ = call(t.Context(), awstest.Unanswered(t)) // an empty answer is one that JSON cannot have
+		})
+	}
 }

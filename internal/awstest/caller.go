@@ -14,6 +14,8 @@ import (
 type caller struct {
 	account   string
 	accessKey string
+	// sent are the requests of the test; nil for the prober.
+	sent *sent
 }
 
 // secretKey of everybody: no emulator looks at it.
@@ -63,12 +65,13 @@ func callerOf(t testing.TB) caller {
 		callers.tests = map[testing.TB]caller{}
 	}
 	callers.last++
-	c := caller{account: account(firstAccount + callers.last), accessKey: key}
+	c := caller{account: account(firstAccount + callers.last), accessKey: key, sent: newSent(t)}
 	callers.tests[t] = c
 	t.Cleanup(func() {
 		callers.mu.Lock()
 		delete(callers.tests, t)
 		callers.mu.Unlock()
+		c.sent.end(t)
 		if err := giveAccessKeyBack(key); err != nil {
 			t.Error(err)
 		}

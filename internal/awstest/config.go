@@ -52,7 +52,7 @@ func Config(t testing.TB, endpoint string, with ...func(*aws.Options)) sdk.Confi
 	if client, ok := c.HTTPClient.(*awshttp.BuildableClient); ok {
 		c.HTTPClient = client.WithTimeout(patience).WithDialerOptions(func(d *net.Dialer) { d.Timeout = patience })
 	}
-	c.HTTPClient = httpClient{c.HTTPClient}
+	c.HTTPClient = httpClient{HTTPClient: c.HTTPClient, sent: caller.sent}
 	c.ConfigSources = nil // AWS_ENDPOINT_URL_<SERVICE> would be stronger than BaseEndpoint
 	c.APIOptions = append(c.APIOptions, caller.addHeader)
 	return c

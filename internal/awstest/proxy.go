@@ -153,6 +153,9 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 		p.forward(r).Write(w)
 		return
 	}
+	if r.Header.Get(validatedHeader) == "" { // a daemon's
+		p.caller.sent.validate(r, body)
+	}
 	n, fault := p.record(call, body)
 	answer := p.answer(r, call, fault)
 	p.answered(n, answer.Status)

@@ -49,18 +49,24 @@ func sharedDir() string {
 	return dir
 }
 
+// installedIn is the file in the directory that says where the emulators are installed.
+const installedIn = "installed"
+
 // awaitShared returns the endpoint of an emulator that another process starts.
-func (e emulator) awaitShared(dir string) (string, error) {
+func (e emulator) awaitShared(dir string) (string, error) { return awaitFile(dir, e.name) }
+
+// awaitFile returns the content of a file that another process makes in the directory.
+func awaitFile(dir, name string) (string, error) {
 	for end := time.Now().Add(sharedTimeout); ; time.Sleep(lookEvery) {
 		if reason, err := os.ReadFile(filepath.Join(dir, Failed)); err == nil {
-			return "", fmt.Errorf("wait for %s: %s", e.name, reason)
+			return "", fmt.Errorf("wait for %s: %s", name, reason)
 		}
-		endpoint, err := os.ReadFile(filepath.Join(dir, e.name))
+		content, err := os.ReadFile(filepath.Join(dir, name))
 		if err == nil {
-			return string(endpoint), nil
+			return string(content), nil
 		}
 		if !errors.Is(err, fs.ErrNotExist) || time.Now().After(end) {
-			return "", fmt.Errorf("wait for %s: %w", e.name, err)
+			return "", fmt.Errorf("wait for %s: %w", name, err)
 		}
 	}
 }
@@ -68,6 +74,13 @@ func (e emulator) awaitShared(dir string) (string, error) {
 // Start starts the emulators for several test binaries. They end with this process. The
 // directory hands them over: see SharedVariable.
 func Start(dir string) error {
+	i, err := installed()
+	if err != nil {
+		return err
+	}
+	if err := handOver(dir, installedIn, i.emulators); err != nil {
+		return err
+	}
 	var starting sync.WaitGroup
 	all := []emulator{dynamodbLocal, moto}
 	errs := make([]error, len(all))
@@ -83,8 +96,12 @@ func (e emulator) startShared(dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := safefile.Replace(filepath.Join(dir, e.name), []byte(endpoint), 0o600, false); err != nil {
-		return fmt.Errorf("hand over %s: %w", e.name, err)
+	return handOver(dir, e.name, endpoint)
+}
+
+func handOver(dir, name, content string) error {
+	if err := safefile.Replace(filepath.Join(dir, name), []byte(content), 0o600, false); err != nil {
+		return fmt.Errorf("hand over %s: %w", name, err)
 	}
 	return nil
 }

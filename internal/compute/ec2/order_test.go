@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/smithy-go"
 
+	"github.com/remuda-ci/remuda/internal/awstest"
 	"github.com/remuda-ci/remuda/internal/compute/catalogue"
 	"github.com/remuda-ci/remuda/internal/compute/ec2"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
@@ -110,6 +111,17 @@ func open(t testing.TB, rates ec2.Rates) (*cloud, *ec2.Compute) {
 	return api, c
 }
 
+// legal holds what was launched against EC2's model, as everything is that other tests send to the emulators.
+func (c *cloud) legal(t testing.TB) {
+	t.Helper()
+	client := service.NewFromConfig(awstest.Unanswered(t))
+	for _, in := range c.launches {
+		if _, err := client.CreateFleet(t.Context(), in); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // unpaced are rates that no test reaches.
 var unpaced = ec2.Rates{
 	Launches: ec2.Rate{PerSecond: 1e6, Burst: 1e6}, Launched: ec2.Rate{PerSecond: 1e6, Burst: 1e6}, Reads: ec2.Rate{PerSecond: 1e6, Burst: 1e6},
@@ -129,6 +141,7 @@ func call(t testing.TB, o lifecycle.LaunchOrder) (in *service.CreateFleetInput, 
 	if _, err := c.Launch(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
+	api.legal(t)
 	allowed = map[string]string{}
 	for _, override := range api.launches[0].LaunchTemplateConfigs[0].Overrides {
 		allowed[*override.SubnetId] = strings.Join(override.InstanceRequirements.AllowedInstanceTypes, " ")
@@ -196,6 +209,7 @@ func TestAllowedTypesAreTheIntersection(t *testing.T) {
 		if err != nil && !errors.As(err, &short) {
 			t.Fatal(err)
 		}
+		api.legal(t)
 		for _, typ := range catalogue.All() {
 			if typ.CPU < 2 || typ.CPU > 4 || typ.MemoryMiB < 4096 || typ.MemoryMiB > 16384 {
 				continue
@@ -326,6 +340,7 @@ func TestZonesOfALaunch(t *testing.T) {
 				short = append(short, lifecycle.Offering{Place: s})
 			}
 			equal(t, "zones while the others are short", p.Subnets[test.zones-1:], launch(60, short...))
+			api.legal(t)
 		})
 	}
 }

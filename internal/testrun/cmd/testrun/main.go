@@ -57,12 +57,14 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	handedOver := ""
 	if slices.ContainsFunc(all, func(p testPackage) bool { return p.asksAWS }) {
 		emulators, err := startEmulators(ctx, fail)
 		if err != nil {
 			return err
 		}
 		defer emulators.end()
+		handedOver = emulators.dir
 		environ = append(environ, emulatorsVariable+"="+emulators.dir)
 	}
 	goFlags := flags.Args()
@@ -80,7 +82,10 @@ func run(ctx context.Context, args []string) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return report(all, passes, time.Since(begin))
+	return errors.Join(
+		report(all, passes, time.Since(begin)),
+		reportRequests(handedOver, complete(all, strings.Fields(*packages), goFlags, passes)),
+	)
 }
 
 // bin is where the programs are built, below the root of the module, which is
