@@ -62,6 +62,7 @@ worker_ended() {
 note() { [ -p "$1" ] || echo "$2" >"$1" || :; }
 
 refuse() {
+	trap '' INT TERM HUP
 	echo "remuda: $1" || :
 	# The log of a step that does not end may be lost. What a worker that dies
 	# has written to its standard error is shown with the failed job. Writing to
@@ -99,6 +100,9 @@ start_unless_fork() {
 	[ "$verdict" = 1 ] || refuse "refused. The payload of this job's event cannot be read, and this host takes no job that may be of a fork."
 	refuse "refused. This job is of a fork, and this host takes none (forks: false)."
 }
+
+# The worker would go on after a hook that a signal has ended.
+trap 'refuse "this job was interrupted before this host knew whether it may run."' INT TERM HUP
 
 # The run of this job may have claimed the host a moment ago, and the agent does
 # not know it yet. If the worker ends before that, its job was canceled.
