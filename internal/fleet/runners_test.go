@@ -30,6 +30,7 @@ func (silent) Released(time.Duration)             {}
 func (silent) Swept(string, time.Duration, error) {}
 
 func (silent) Decided(lifecycle.Action, lifecycle.ReasonCode) {}
+func (silent) Guarded(string, int)                            {}
 
 func (e *endings) RunnersEnd(at map[string]time.Time) { e.at = at }
 

@@ -33,6 +33,7 @@ func (*dueSweeps) Released(time.Duration)          {}
 func (*dueSweeps) RunnersEnd(map[string]time.Time) {}
 
 func (*dueSweeps) Decided(lifecycle.Action, lifecycle.ReasonCode) {}
+func (*dueSweeps) Guarded(string, int)                            {}
 
 func (d *dueSweeps) Swept(sweep string, _ time.Duration, _ error) {
 	if sweep != "due" {

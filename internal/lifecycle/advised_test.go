@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/silence"
 )
 
 // A recommendation to leave a machine ends a host that serves no run, and no run.
@@ -41,7 +42,7 @@ func TestRebalanceRecommendation(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			facts := lifecycle.Facts{
-				Record: test.record, StoreReadableSince: now.Add(-time.Hour),
+				Record: test.record, Watch: silence.Watch{StoreReadableSince: now.Add(-time.Hour), ReportsReadAt: now},
 				Report: &lifecycle.Report{HostKey: "i-1", HeartbeatAt: now, Assignment: 3, Signal: test.signal, Busy: test.busy, RegisteredAt: now.Add(-time.Minute)},
 			}
 			without := lifecycle.Decide(facts, now, lifecycle.DefaultPolicy())

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle/silence"
 )
 
 // Facts are what is known about one host. An absent fact is unknown, never false: a host without a report is
@@ -20,13 +22,8 @@ type Facts struct {
 	Runner *Runner
 	// LabelsSet: GitHub has set the labels of the host's run. See Decision.SetLabels.
 	LabelsSet bool
-	// StoreReadableSince is since when this replica could read the store without a
-	// break. Silence is counted from it, so an outage of the store is not
-	// taken for an outage of every host. Zero: silence cannot be judged.
-	StoreReadableSince time.Time
-	// MassSilence is set when so many hosts fell silent at once that the fault
-	// is more likely ours: none is ended for silence.
-	MassSilence bool
+	// Watch says how far a silence of the host is its own fault.
+	silence.Watch
 	// Template is the version of what the hosts of the pool are launched from
 	// now. Empty means unknown: then no host counts as drifted.
 	Template string
@@ -147,17 +144,16 @@ func (v decider) fresh() bool {
 	return v.Report != nil && v.now.Sub(v.Report.HeartbeatAt) < v.p.Silence
 }
 
-// silent reports whether a host that once spoke has stopped, counting only the
-// time in which this replica could have heard it.
+// silent reports whether a host that once spoke has stopped through its own fault.
 func (v decider) silent() bool {
-	if v.Report == nil || v.Report.HeartbeatAt.IsZero() || v.StoreReadableSince.IsZero() || v.MassSilence {
-		return false
-	}
-	since := v.Report.HeartbeatAt
-	if v.StoreReadableSince.After(since) {
-		since = v.StoreReadableSince
-	}
-	return v.now.Sub(since) >= v.p.Silence
+	return v.Report != nil && v.Silent(v.Report.HeartbeatAt, v.p.Silence)
+}
+
+// excused reports whether a deadline that the host missed for want of a report is to be passed over. The host gets
+// as long as a job may run: after that, none can be on it, and a host that is really dead is paid for no longer.
+func (v decider) excused() bool {
+	return v.expired() && v.Report != nil && v.Excused(v.Report.HeartbeatAt, v.now, v.p.Silence) &&
+		v.now.Before(v.Record.Threshold.Add(v.Record.maxRuntime(v.p)))
 }
 
 // lost decides the two cases that end a host in any state because its machine is

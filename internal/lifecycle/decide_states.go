@@ -20,6 +20,8 @@ func (v decider) created() Decision {
 		return terminate(v.unwanted().And(" before the host was ready"))
 	case v.silent():
 		return terminate(v.hasBeenSilent("while starting"))
+	case v.excused():
+		return keep(v.now.Add(v.p.DrainPoll), unheardExcused)
 	case v.expired():
 		return terminate(v.notReady())
 	}
@@ -43,10 +45,14 @@ func (v decider) claimed() Decision {
 		return terminate(v.hasBeenSilent("after it was claimed"))
 	case v.signal() == SignalRegFailed:
 		return v.registrationFailed()
+	case v.unwanted().Given() && (v.excused() || !v.expired()):
+		return act(ActionReturn, v.unwanted().And(" before the host was ready"))
+	case v.excused() && v.MassSilence: // its run gets another host, and this one is not ended
+		return act(ActionReturn, unheardExcused)
+	case v.excused():
+		return keep(v.now.Add(v.p.DrainPoll), unheardExcused)
 	case v.expired():
 		return terminate(notReadyAgain)
-	case v.unwanted().Given():
-		return act(ActionReturn, v.unwanted().And(" before the host was ready"))
 	}
 	if r.servesByStandby() && r.Standby.RunnerID != 0 {
 		return keep(r.Threshold, awaitingHeartbeat)
@@ -172,6 +178,8 @@ func (v decider) releasing() Decision {
 		return act(ActionReleaseClock, v.noLongerBusy())
 	case v.signal() == SignalRemoveRegFailed:
 		return v.removalFailed()
+	case v.excused():
+		return keep(v.now.Add(v.p.DrainPoll), unheardExcused)
 	case v.expired() && v.Record.Unused():
 		return terminate(v.notPrepared())
 	case v.expired():

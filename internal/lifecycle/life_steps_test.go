@@ -78,6 +78,7 @@ func (l *life) wait(args []string) error {
 // sweep decides and carries out until there is nothing more to write, as a
 // sweep does over several looks.
 func (l *life) sweep() error {
+	l.facts.ReportsReadAt = l.now
 	const most = 5 // transitions that facts which stand still can cause
 	for range most {
 		d := lifecycle.Decide(l.facts, l.now, l.policy)

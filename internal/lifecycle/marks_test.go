@@ -146,7 +146,7 @@ func TestWhatEndsLeaveARun(t *testing.T) {
 		"it is released, not yet": {lifecycle.Facts{Record: running, Request: &released}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			test.facts.StoreReadableSince = now.Add(-time.Hour)
+			test.facts.StoreReadableSince, test.facts.ReportsReadAt = now.Add(-time.Hour), now
 			d := lifecycle.Decide(test.facts, now, lifecycle.DefaultPolicy())
 			if ends := d.Action == lifecycle.ActionTerminate; d.LosesRun != test.leaves || test.leaves && !ends {
 				t.Errorf("%s, leaves %t, want %t", outcome(d), d.LosesRun, test.leaves)

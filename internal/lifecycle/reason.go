@@ -65,6 +65,7 @@ const (
 
 	// A host in any state.
 	ReasonSilent           ReasonCode = "silent"
+	ReasonManySilent       ReasonCode = "many_silent" // it is not ended for a missing report
 	ReasonInterruption     ReasonCode = "interruption"
 	ReasonMachineGone      ReasonCode = "machine_gone"
 	ReasonMachineImpaired  ReasonCode = "machine_impaired"

@@ -104,8 +104,11 @@ var endRules = []rule{
 		answered := s.answer == "UD_REMOVE_REG_OK" && s.spoke() && s.is("releasing", "draining") ||
 			strings.HasPrefix(s.answer, "UD_REG_FAILED") && s.is("claimed") ||
 			s.external() && s.is("releasing") || s.lostStandby() && s.wanted() && !s.fell() && !s.noticed()
-		return s.late() && !s.jobRuns() && s.open() && !answered
+		return s.late() && !s.jobRuns() && s.open() && !answered && !s.excused()
 	}, (*seen).ends},
+	{"a deadline that is missed for want of a report ends no host while many may be silent", func(s *seen) bool {
+		return s.excused() && !s.gone() && !s.noticed() && s.wanted() && s.answer == "seen" && !s.jobRuns()
+	}, func(s *seen) bool { return !s.ends() }},
 	{"the maximum runtime ends a running host, busy or not", func(s *seen) bool { return s.late() && s.is("running") && !s.held() },
 		(*seen).ends},
 	{"terminated stays terminated, and is forgotten only when EC2 confirms", func(s *seen) bool { return s.is("terminated") },

@@ -38,12 +38,17 @@ func (s *seen) noticed() bool {
 // replaced: another host is requested in its place before anything else is done.
 func (s *seen) replaced() bool { return s.does(lifecycle.ActionReplace) }
 func (s *seen) fell() bool     { return s.reported() && s.beat == "silent" }
-func (s *seen) spoke() bool    { return s.reported() && s.beat == "fresh" }
-func (s *seen) held() bool     { return s.hold == "held" && !s.is("terminated") }
-func (s *seen) gone() bool     { return s.cloud == "gone" }
-func (s *seen) late() bool     { return s.deadline != "ahead" }
-func (s *seen) wanted() bool   { return s.request == "unknown" || s.request == "wanted" }
-func (s *seen) ends() bool     { return s.got.Action == lifecycle.ActionTerminate }
+
+// excused: the host misses a deadline, and it is our fault, or may be, that it is not heard.
+func (s *seen) excused() bool {
+	return s.reported() && (s.beat == "unwatched" || s.beat == "mass") && s.deadline == "reached" && s.is("created", "claimed", "releasing", "draining")
+}
+func (s *seen) spoke() bool  { return s.reported() && s.beat == "fresh" }
+func (s *seen) held() bool   { return s.hold == "held" && !s.is("terminated") }
+func (s *seen) gone() bool   { return s.cloud == "gone" }
+func (s *seen) late() bool   { return s.deadline != "ahead" }
+func (s *seen) wanted() bool { return s.request == "unknown" || s.request == "wanted" }
+func (s *seen) ends() bool   { return s.got.Action == lifecycle.ActionTerminate }
 func (s *seen) does(a lifecycle.Action) bool {
 	return s.got.Action == a
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/silence"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files under testdata")
@@ -163,7 +164,7 @@ var beginnings = sync.OnceValue(func() map[string]beginning {
 	all := make(map[string]beginning, len(hosts))
 	for name, build := range hosts {
 		b := beginning{
-			lifecycle.Facts{Record: baseRecord(), StoreReadableSince: start}, lifecycle.DefaultPolicy(), map[string]*lifecycle.Request{},
+			lifecycle.Facts{Record: baseRecord(), Watch: silence.Watch{StoreReadableSince: start, ReportsReadAt: now}}, lifecycle.DefaultPolicy(), map[string]*lifecycle.Request{},
 		}
 		build(&b.facts, &b.policy)
 		for _, word := range []string{"unknown", "wanted", "released", "settled", ""} {

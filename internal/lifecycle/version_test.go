@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/silence"
 )
 
 // GitHub's refusal of a runner's version has its own reason, counts against no host, and ends a host of the pool only if its pool
@@ -38,7 +39,7 @@ func TestRefusedVersion(t *testing.T) {
 			}
 			policy := lifecycle.DefaultPolicy()
 			policy.Drift = lifecycle.DriftIgnore
-			d := lifecycle.Decide(lifecycle.Facts{Record: r, Report: &p, Template: tt.template, StoreReadableSince: now.Add(-time.Hour)}, now, policy)
+			d := lifecycle.Decide(lifecycle.Facts{Record: r, Report: &p, Template: tt.template, Watch: silence.Watch{StoreReadableSince: now.Add(-time.Hour), ReportsReadAt: now}}, now, policy)
 			if d.Action != tt.want || d.HostFault || d.Action != lifecycle.ActionPool && d.Code != lifecycle.ReasonVersionRefused {
 				t.Errorf("decided %+v, want %s", d, tt.want)
 			}

@@ -157,6 +157,7 @@ func (w *world) requestChanges(t *rapid.T) {
 func (w *world) storeComesAndGoes(t *rapid.T) {
 	w.facts.StoreReadableSince = rapid.SampledFrom([]time.Time{{}, w.now, start}).Draw(t, "watching since")
 	w.facts.MassSilence = rapid.Bool().Draw(t, "mass silence")
+	w.facts.ReportsReadAt = rapid.SampledFrom([]time.Time{w.now, w.now, w.now.Add(-20 * time.Second)}).Draw(t, "reports read at")
 	w.facts.GitHubUnavailable = rapid.Bool().Draw(t, "GitHub away")
 }
 

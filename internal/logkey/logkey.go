@@ -69,7 +69,7 @@ const (
 	Searched  = "searched"  // how many of Count were read
 	Failures  = "failures"  // failures in a row
 	Bytes     = "bytes"     // size
-	Silent    = "silent"    // number of silent hosts
+	Guard     = "guard"     // what keeps hosts or machines from being ended when many fail at once
 	Busy      = "busy"      // whether a job runs
 	Version   = "version"   // of a program, a record or a template
 	Previous  = "previous"  // the value before

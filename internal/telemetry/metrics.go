@@ -40,6 +40,7 @@ type Metrics struct {
 	waiting  *prometheus.GaugeVec
 	turns    *prometheus.GaugeVec
 	held     prometheus.Gauge
+	guarded  *prometheus.GaugeVec
 	services *gauges
 }
 
@@ -84,6 +85,9 @@ func NewMetrics() *Metrics {
 		held: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "remuda_fleet_held", Help: "1 while an operator holds the whole fleet, so that nothing is ended; else 0.",
 		}),
+		guarded: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "remuda_guard_held", Help: "Hosts (silence) or machines (unrecorded) that are not ended because too many failed at once.",
+		}, []string{"guard"}),
 		services: &gauges{descs: []*prometheus.Desc{queuedDesc, desiredDesc, runningDesc, onlineDesc}},
 	}
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
@@ -94,7 +98,7 @@ func NewMetrics() *Metrics {
 	for _, h := range m.phase {
 		m.registry.MustRegister(h)
 	}
-	m.registry.MustRegister(m.calls, m.decided, m.sweeps, m.ages, m.hosts, m.rpcs, m.webhooks, m.runners, m.budgets, m.waiting, m.turns, m.held, m.services, build,
+	m.registry.MustRegister(m.calls, m.decided, m.sweeps, m.ages, m.hosts, m.rpcs, m.webhooks, m.runners, m.budgets, m.waiting, m.turns, m.held, m.guarded, m.services, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -146,6 +150,11 @@ func (m *Metrics) Requested(method, code string, d time.Duration) {
 // Delivered counts a delivery of GitHub's by its event and what came of it, such
 // as "accepted". The caller bounds both: neither is what a sender wrote.
 func (m *Metrics) Delivered(event, outcome string) { m.webhooks.WithLabelValues(event, outcome).Inc() }
+
+// Guarded says how many a guard against mass failures keeps from being ended. Its names are fixed.
+func (m *Metrics) Guarded(guard string, held int) {
+	m.guarded.WithLabelValues(guard).Set(float64(held))
+}
 
 // RunnersEnd replaces what is known of the versions of actions/runner that hosts
 // have: when they get no jobs any more.

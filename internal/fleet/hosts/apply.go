@@ -11,10 +11,10 @@ import (
 	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
-// Decide asks lifecycle.Decide, with what this replica knows beside the facts: how long it has
-// watched the store, whether GitHub is away, and the current launch template.
+// Decide asks lifecycle.Decide, with what this replica knows beside the facts: how long it has watched the
+// store, whether many hosts are silent at once, whether GitHub is away, and the current launch template.
 func (hs *Hosts) Decide(facts lifecycle.Facts, now time.Time) lifecycle.Decision {
-	facts.StoreReadableSince = hs.watch.watchingSince(now)
+	facts.Watch = hs.health.watch(now)
 	facts.GitHubUnavailable = hs.GitHubHealth.away(now)
 	facts.Template = hs.Templates.last(facts.Record.Pool)
 	return lifecycle.Decide(facts, now, hs.Policy(facts.Record.Pool))

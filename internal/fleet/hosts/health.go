@@ -8,28 +8,33 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet/ports"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/silence"
 )
 
-// storeHealth knows since when this replica could read the store without a break. It is a
-// replica's own memory: when it is lost, silence only takes longer to be believed.
+// storeHealth knows since when this replica could read the store without a break, and whether many
+// hosts were quiet when it last read all reports. It is a replica's own memory, set by the liveness
+// sweep: a replica that does not sweep, or has just started, ends no host for silence, nor for a deadline
+// that a silent host has missed. So the count of quiet hosts needs no row in the store.
 type storeHealth struct {
 	mu     sync.Mutex
 	since  time.Time
 	lastOK time.Time
 	// longest is how old lastOK may be.
 	longest time.Duration
+	// mass: many hosts were quiet at lastOK.
+	mass bool
 }
 
 // sawStore notes a liveness sweep that read every report. After a gap of more than two
 // intervals the watch starts again.
-func (w *storeHealth) sawStore(now time.Time, interval time.Duration) {
+func (w *storeHealth) sawStore(now time.Time, interval time.Duration, mass bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.longest = 2 * interval
 	if w.since.IsZero() || now.Sub(w.lastOK) > w.longest {
 		w.since = now
 	}
-	w.lastOK = now
+	w.lastOK, w.mass = now, mass
 }
 
 // lostStore notes that the store could not be read or written.
@@ -39,21 +44,24 @@ func (w *storeHealth) lostStore() {
 	w.since = time.Time{}
 }
 
-// watchingSince is since when silence can be judged; zero: it cannot.
-func (w *storeHealth) watchingSince(now time.Time) time.Time {
+// watch is what silence is judged by at now; zero: it cannot be judged.
+func (w *storeHealth) watch(now time.Time) silence.Watch {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if now.Sub(w.lastOK) > w.longest {
-		return time.Time{}
+	if w.since.IsZero() || now.Sub(w.lastOK) > w.longest {
+		return silence.Watch{}
 	}
-	return w.since
+	return silence.Watch{StoreReadableSince: w.since, ReportsReadAt: w.lastOK, MassSilence: w.mass}
 }
 
-// SawStore notes that every report was read, as the liveness sweep does at interval.
-func (hs *Hosts) SawStore(now time.Time, interval time.Duration) { hs.watch.sawStore(now, interval) }
+// SawStore notes that every report was read, as the liveness sweep does at interval, and whether many of the
+// hosts were quiet.
+func (hs *Hosts) SawStore(now time.Time, interval time.Duration, massSilence bool) {
+	hs.health.sawStore(now, interval, massSilence)
+}
 
 // LostStore notes that the store could not be read or written.
-func (hs *Hosts) LostStore() { hs.watch.lostStore() }
+func (hs *Hosts) LostStore() { hs.health.lostStore() }
 
 // awayFor is how long GitHub counts as away after a call failed. While requests need GitHub it
 // is called far more often than that.

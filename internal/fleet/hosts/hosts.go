@@ -51,7 +51,7 @@ type Hosts struct {
 	Observer     ports.Observer
 	Ops          *op.Driver
 
-	watch storeHealth
+	health storeHealth
 	// unstored is a hold of the fleet that the store did not take; nil: there is none. It is never changed in place.
 	unstored atomic.Pointer[lifecycle.FleetHold]
 	// malformed has the keys of the hosts whose report was last malformed.

@@ -235,6 +235,8 @@ type Observer interface {
 	Swept(sweep string, d time.Duration, err error)
 	// Decided: an action was decided, or carried out, for a reason.
 	Decided(action lifecycle.Action, code lifecycle.ReasonCode)
+	// Guarded: because too many failed at once, a guard keeps so many hosts or machines from being ended; 0: none.
+	Guarded(guard string, held int)
 	// RunnersEnd: when the versions of actions/runner that hosts have get no
 	// jobs any more, as far as that is known.
 	RunnersEnd(at map[string]time.Time)
@@ -251,6 +253,8 @@ func (SilentObserver) Released(time.Duration) {}
 func (SilentObserver) Swept(string, time.Duration, error) {}
 
 func (SilentObserver) Decided(lifecycle.Action, lifecycle.ReasonCode) {}
+
+func (SilentObserver) Guarded(string, int) {}
 
 func (SilentObserver) RunnersEnd(map[string]time.Time) {}
 

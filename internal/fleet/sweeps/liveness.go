@@ -7,14 +7,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
-	"github.com/remuda-ci/remuda/internal/logkey"
-)
-
-// massSilence: when more than a tenth of the hosts, and at least three, are
-// silent at once, the fault is more likely ours than theirs.
-const (
-	massSilenceAtLeast = 3
-	massSilencePart    = 10
+	"github.com/remuda-ci/remuda/internal/lifecycle/silence"
 )
 
 // LivenessSweep reads every report, the one scan there is, and looks at the
@@ -38,20 +31,22 @@ func (s *LivenessSweep) read(ctx context.Context, now time.Time) (op.Progress, e
 		s.env.Hosts.LostStore()
 		return op.Again, err
 	}
-	s.env.Hosts.SawStore(now, s.env.Timing.Liveness)
 	s.env.versions.note(reports)
 	hosts := len(keys)
 	suspects := slices.DeleteFunc(keys, func(key string) bool {
 		p, told := reports[key]
 		return told && !s.env.suspect(p, now)
 	})
-	if len(suspects) == 0 {
+	if len(suspects) > 0 {
+		if s.hosts, err = s.env.Hosts.LoadFactsWithCloud(ctx, suspects, reports, now); err != nil {
+			return op.Again, err
+		}
+	}
+	ended := len(suspects) - len(s.hosts) // their reports are not deleted yet
+	s.env.Hosts.SawStore(now, s.env.Timing.Liveness, s.massSilence(hosts-ended, now))
+	if len(s.hosts) == 0 {
 		return op.Done, nil
 	}
-	if s.hosts, err = s.env.Hosts.LoadFactsWithCloud(ctx, suspects, reports, now); err != nil {
-		return op.Again, err
-	}
-	s.markMassSilence(hosts, now)
 	return s.Then(s.host)
 }
 
@@ -61,30 +56,30 @@ func (sw *Sweeps) suspect(p lifecycle.Report, now time.Time) bool {
 		!p.RebalanceAt.IsZero() && p.Signal == lifecycle.SignalRemoveRegOK // one that a run is on is looked at when that is over
 }
 
-// quiet: no valid report came from the host for the shortest silence of any pool.
+// quiet: the host counts towards a mass of silent ones, by the shortest silence of any pool.
 func (sw *Sweeps) quiet(p lifecycle.Report, now time.Time) bool {
-	silence := lifecycle.DefaultPolicy().Silence
+	limit := lifecycle.DefaultPolicy().Silence
 	for _, pool := range sw.Pools {
-		silence = min(silence, pool.Policy.Silence)
+		limit = min(limit, pool.Policy.Silence)
 	}
-	return now.Sub(p.HeartbeatAt) >= silence
+	return now.Sub(p.HeartbeatAt) >= silence.Quiet(limit)
 }
 
-// markMassSilence tells every decision of this sweep when too many are silent.
-func (s *LivenessSweep) markMassSilence(hosts int, now time.Time) {
-	silent := 0
+// massSilence reports whether so many living hosts are quiet that the fault is more likely ours than theirs. Every
+// decision of this replica goes by it until the next sweep: see lifecycle/silence.
+func (s *LivenessSweep) massSilence(living int, now time.Time) bool {
+	quiet := 0
 	for _, facts := range s.hosts {
 		if p := facts.Report; p != nil && !p.HeartbeatAt.IsZero() && s.env.quiet(*p, now) {
-			silent++
+			quiet++
 		}
 	}
-	if silent < massSilenceAtLeast || silent*massSilencePart <= hosts {
-		return
+	mass := silence.Mass(quiet, living)
+	if !mass {
+		quiet = 0
 	}
-	s.env.Log.Error("too many hosts fell silent at once; none is ended for it", logkey.Silent, silent, logkey.Hosts, hosts)
-	for i := range s.hosts {
-		s.hosts[i].MassSilence = true
-	}
+	s.env.show(silenceGuard, &s.Events, quiet, living, now)
+	return mass
 }
 
 func (s *LivenessSweep) host(ctx context.Context, now time.Time) (op.Progress, error) {

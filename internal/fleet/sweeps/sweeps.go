@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -51,6 +52,8 @@ type Sweeps struct {
 	Ops      *op.Driver
 
 	versions runnerVersions
+	// guarding has the names of the mass guards that hold, as this replica saw it last.
+	guarding sync.Map
 	// sweeping: this replica holds the lease of the sweeps.
 	sweeping atomic.Bool
 }

@@ -69,7 +69,7 @@ func (t *text) row(v any) {
 		t.row(v.Message)
 		t.add(v.Handle)
 	case lifecycle.Facts:
-		t.values(v.Record, v.Report, v.Request, v.Cloud, v.Runner, v.StoreReadableSince, v.MassSilence, v.Template, v.GitHubUnavailable, v.FleetHold)
+		t.values(v.Record, v.Report, v.Request, v.Cloud, v.Runner, v.StoreReadableSince, v.ReportsReadAt, v.MassSilence, v.Template, v.GitHubUnavailable, v.FleetHold)
 	case *lifecycle.Registration: // any is as good as another
 		t.add(v != nil)
 	default:
