@@ -30,6 +30,8 @@ type Machine struct {
 	HostKey    string
 	State      MachineState
 	Impaired   bool // the cloud's own health checks fail
+	// EndReason is the cloud's code and sentence for why the machine ended; empty if it gives none.
+	EndReason string
 	Hardware
 	LaunchedAt time.Time
 

@@ -109,6 +109,16 @@ func TestARunThatIsLeft(t *testing.T) {
 	}
 }
 
+// Why the cloud ended a machine is said with the host.
+func TestTheReasonOfAMachinesEnd(t *testing.T) {
+	r := lifecycle.Record{HostKey: "h", State: lifecycle.StateCreated, RunID: "7", RequestID: "q", Assignment: 1, Threshold: now.Add(time.Hour)}
+	gone := &lifecycle.Machine{State: lifecycle.MachineGone, EndReason: "Client.InternalError: Client error on launch"}
+	d := lifecycle.Decide(lifecycle.Facts{Record: r, Cloud: gone}, now, lifecycle.DefaultPolicy())
+	if want := "EC2 says that the machine is gone: Client.InternalError: Client error on launch"; d.Reason != want || d.Code != lifecycle.ReasonMachineGone {
+		t.Errorf("%s: %q, want %q", d.Code, d.Reason, want)
+	}
+}
+
 // Decide says of an end whether a run loses a host by it.
 func TestWhatEndsLeaveARun(t *testing.T) {
 	taken := []lifecycle.Taken{{HostKey: "h"}}

@@ -204,6 +204,9 @@ func (v decider) drifted() Reason {
 }
 
 func (v decider) machineGone() Reason {
+	if why := v.Cloud.EndReason; why != "" {
+		return Because(ReasonMachineGone, "%s says that the machine is gone: %s", v.p.CloudName(), why)
+	}
 	return Because(ReasonMachineGone, "%s says that the machine is gone", v.p.CloudName())
 }
 

@@ -14,6 +14,8 @@
 //   - CreateLaunchTemplate tags the template, and not the instances.
 //   - Images can be deprecated. EC2 then shows them only to their owner, and to
 //     others who ask for deprecated ones.
+//   - Instances can end while they start, for a reason that only DescribeInstances
+//     tells, as with a key that the launch may not use.
 //   - Instances can be hidden for a while, as EC2's eventual consistency does, and
 //     impaired.
 package ec2gap
@@ -58,12 +60,14 @@ type EC2 struct {
 	hidden   map[string]bool
 	impaired map[string]bool
 	aged     map[string]bool // images that are deprecated
+	dying    *ec2Error       // why instances that are launched end at once
+	dead     map[string]ec2Error
 }
 
 // Install puts the hooks into a proxy in front of moto.
 func Install(p *awstest.Proxy) *EC2 {
 	e := &EC2{
-		tokens: map[string]remembered{}, deleted: map[string]map[string]bool{}, hidden: map[string]bool{}, impaired: map[string]bool{}, aged: map[string]bool{},
+		tokens: map[string]remembered{}, deleted: map[string]map[string]bool{}, hidden: map[string]bool{}, impaired: map[string]bool{}, aged: map[string]bool{}, dead: map[string]ec2Error{},
 	}
 	for operation, hook := range map[string]awstest.Hook{
 		"CreateFleet":                    e.createFleet,
@@ -114,6 +118,13 @@ func (e *EC2) Deprecate(image string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.aged[image] = true
+}
+
+// EndNew lets instances that are launched from now on end while they start, with the reason.
+func (e *EC2) EndNew(code, message string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.dying = &ec2Error{code, message}
 }
 
 // remembered is the call that a client token stands for.

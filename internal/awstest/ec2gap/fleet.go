@@ -162,6 +162,9 @@ func (e *EC2) launched(id string) {
 	if e.hiding {
 		e.hidden[id] = true
 	}
+	if e.dying != nil {
+		e.dead[id] = *e.dying
+	}
 }
 
 func (f *fleet) fail(o offering, failure ec2Error) {

@@ -12,7 +12,7 @@ func (n *node) drop(gone func(node) bool) { n.Nodes = slices.DeleteFunc(n.Nodes,
 
 func (e *EC2) describeInstances(w http.ResponseWriter, r *http.Request, forward func(*http.Request) *awstest.Answer) {
 	e.mu.Lock()
-	none := len(e.hidden) == 0
+	none := len(e.hidden) == 0 && len(e.dead) == 0
 	e.mu.Unlock()
 	answer := forward(r)
 	if !none {
@@ -20,9 +20,21 @@ func (e *EC2) describeInstances(w http.ResponseWriter, r *http.Request, forward 
 			e.mu.Lock()
 			defer e.mu.Unlock()
 			set.drop(func(i node) bool { return e.hidden[i.at("instanceId").Text] })
+			for i := range set.Nodes {
+				if why, dead := e.dead[set.Nodes[i].at("instanceId").Text]; dead {
+					set.Nodes[i].end(why)
+				}
+			}
 		})
 	}
 	answer.Write(w)
+}
+
+// end makes an instance one that EC2 has ended.
+func (n *node) end(why ec2Error) {
+	n.change("instanceState", func(s *node) { s.Nodes = []node{text("code", "48"), text("name", "terminated")} })
+	n.drop(func(c node) bool { return c.XMLName.Local == "stateReason" })
+	n.Nodes = append(n.Nodes, element("stateReason", text("code", why.code), text("message", why.message)))
 }
 
 func (e *EC2) describeStatus(w http.ResponseWriter, r *http.Request, forward func(*http.Request) *awstest.Answer) {

@@ -9,11 +9,13 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
+	"github.com/remuda-ci/remuda/internal/aws"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
@@ -35,6 +37,7 @@ func (c *Compute) machines(ctx context.Context, instances []types.Instance) ([]l
 			m.Arch = string(i.Architecture)
 		}
 		m.State, m.Impaired = state(i.State)
+		m.EndReason = endReason(m.State, i.StateReason)
 		if i.Placement != nil {
 			m.Zone = sdk.ToString(i.Placement.AvailabilityZone)
 		}
@@ -76,6 +79,25 @@ func state(s *types.InstanceState) (state lifecycle.MachineState, impaired bool)
 		return lifecycle.MachineRunning, true
 	}
 	return lifecycle.MachineRunning, false
+}
+
+// endReason is why EC2 ended an instance, with what to do about it. An instance that EC2 accepts and then cannot start, as with a key that the
+// launch may not use, says so here alone.
+func endReason(s lifecycle.MachineState, why *types.StateReason) string {
+	if why == nil || s != lifecycle.MachineEnding && s != lifecycle.MachineGone {
+		return ""
+	}
+	code, text := sdk.ToString(why.Code), aws.Reason(sdk.ToString(why.Message))
+	if !strings.HasPrefix(text, code) {
+		text = code + ": " + text
+	}
+	switch {
+	case strings.HasPrefix(code, "Client.InvalidKMSKey"), code == "Client.InternalError":
+		text += "; allow the launch to use the KMS key of its volumes (docs/iam)"
+	case code == "Client.VolumeLimitExceeded":
+		text += "; raise the quota of EBS volumes"
+	}
+	return text
 }
 
 // settling is how long EC2 may not show an instance that it has launched. Its answers are consistent only

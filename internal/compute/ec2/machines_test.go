@@ -69,6 +69,19 @@ func TestAMachineThatEC2DoesNotShowYetIsNotGone(t *testing.T) {
 	equal(t, "never shown", []lifecycle.MachineState{gone, gone}, describe())
 }
 
+// EC2 launches what it cannot start, and says why only with the instance that has ended.
+func TestWhyAMachineEnded(t *testing.T) {
+	racepass.CoveredBy(t, "TestConformance")
+	w := newWorld(t)
+	c := w.ready(t, w.options())
+	w.EndNew("Client.InvalidKMSKey.InvalidState", "Client.InvalidKMSKey.InvalidState: The KMS key provided is in an incorrect state")
+	dead := launch(t, c, order(t, c, 1, 1))
+	described, err := c.Describe(t.Context(), ids(dead))
+	equal(t, "state", []lifecycle.MachineState{gone}, states(t, described, err))
+	equal(t, "reason", "Client.InvalidKMSKey.InvalidState: The KMS key provided is in an incorrect state; allow the launch to use the KMS key of its volumes (docs/iam)",
+		described[0].EndReason)
+}
+
 func TestManyMachinesAreDescribedInBatches(t *testing.T) {
 	racepass.CoveredBy(t, "TestConformance")
 	w := newWorld(t)
