@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -195,7 +196,7 @@ func TestBugFileRefused(t *testing.T) {
 		"a delete with text": head + "find: x\ndelete: y\n",
 		"no text":            head + "find: x\nreplace by:\n",
 		"no such life":       head + "find: x\ndelete:\nfirst in life: 0\n",
-		"a life too far":     head + "find: x\ndelete:\nfirst in life: 261\n",
+		"a life too far":     head + "find: x\ndelete:\nfirst in life: " + strconv.Itoa(bugSeeds+1) + "\n",
 		"no such bounds":     head + "find: x\ndelete:\nfirst in bounds: everything\n",
 	} {
 		if b, err := parseBug("b", text); err == nil {
