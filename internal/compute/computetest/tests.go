@@ -23,8 +23,8 @@ func localTypes() []string {
 	return []string{"c6i.large", "m6i.large"}
 }
 
-// ignoreState sets aside what goes on changing while a machine boots.
-var ignoreState = cmpopts.IgnoreFields(lifecycle.Machine{}, "State")
+// ignoreState sets aside what goes on changing while a machine boots and ends.
+var ignoreState = cmpopts.IgnoreFields(lifecycle.Machine{}, "State", "EndReason")
 
 func testLaunch(t *testing.T, c Cloud) {
 	machines := launch(t, c.First, order("q", 1, 2))
