@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -66,6 +67,24 @@ func TestTheHostProfileMayHaveAPath(t *testing.T) {
 	got := controld(t, "iam", "--config", awsExample, "--host-profile", "ci/remuda-host")
 	if got.code != 0 || !strings.Contains(got.stdout, `:instance-profile/ci/remuda-host"`) || !strings.Contains(got.stdout, `:role/remuda-host"`) {
 		t.Errorf("got %+v", got)
+	}
+}
+
+func TestPoliciesOfKeys(t *testing.T) {
+	text, err := os.ReadFile(awsExample)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]bool{"alias/ci": true, "alias/aws/ebs": false} {
+		path := filepath.Join(t.TempDir(), "controld.yaml")
+		changed := strings.Replace(string(text), "    root_volume_gib: 50 # default\n", "    root_volume_gib: 50\n    kms_key_id: "+key+"\n", 1)
+		if err := os.WriteFile(path, []byte(changed), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got := controld(t, "iam", "--config", path)
+		if got.code != 0 || strings.Contains(got.stdout, "kms:CreateGrant") != want {
+			t.Errorf("%s: got %+v", key, got)
+		}
 	}
 }
 

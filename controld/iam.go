@@ -8,6 +8,7 @@ import (
 	"io"
 	"regexp"
 	"slices"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/remuda-ci/remuda/internal/aws"
@@ -83,6 +84,15 @@ func policyNames(c *config.Config, account, hostRole, hostProfile string) aws.Na
 	n := aws.Names{
 		Region: cmp.Or(a.Region, "*"), Account: account, Prefix: a.Prefix,
 		HostProfile: cmp.Or(hostProfile, a.InstanceProfile), HostRole: cmp.Or(hostRole, a.InstanceProfile),
+	}
+	for pool := range c.Pools {
+		if c.AWS == nil {
+			break
+		}
+		// AWS's own key for EBS may be used by all that use EBS.
+		if key := c.PoolEC2(pool).KMSKeyID; key != "" && !strings.HasSuffix(key, "alias/aws/ebs") {
+			n.VolumeKeys = append(n.VolumeKeys, key)
+		}
 	}
 	for name, s := range c.Services {
 		if s.Scaled() {

@@ -15,6 +15,8 @@ type Names struct {
 	Prefix  string // of tables, queues and launch templates
 	// Services are those on ECS; none: no policy speaks of them.
 	Services []ServiceName
+	// VolumeKeys are the KMS keys of volumes: ids, aliases and ARNs. None: no policy speaks of keys.
+	VolumeKeys []string
 	// HostRole and HostProfile are the names of the hosts' role and instance profile with their paths, or "*".
 	HostRole, HostProfile string
 }
@@ -103,7 +105,7 @@ func sid(k Kind) string {
 }
 
 // kinds are all of them, in the order of the statements.
-var kinds = []Kind{OnInstances, OnReports, OnTables, OnQueues, OnTemplates, OnNewTemplates, onUsed, onMade, OnNewTags, OnMachines, OnOwn, OnHostRole, OnProfile, OnServices, OnAll}
+var kinds = []Kind{OnInstances, OnReports, OnTables, OnQueues, OnTemplates, OnNewTemplates, onUsed, onMade, OnNewTags, OnMachines, OnOwn, OnHostRole, OnVolumeKeys, OnVolumeGrants, OnProfile, OnServices, OnAll}
 
 func (n Names) arn(service, resource string) string {
 	account, region := n.Account, n.Region
@@ -137,6 +139,8 @@ func (n Names) resources(role Role, k Kind) []string {
 		return n.machines(k)
 	case OnServices:
 		return n.services()
+	case OnVolumeKeys, OnVolumeGrants:
+		return n.volumeKeys()
 	case OnHostRole:
 		return []string{n.arn("iam", "role/"+n.HostRole)}
 	case OnProfile:
@@ -158,6 +162,24 @@ func (n Names) services() []string {
 			s.Service = "*"
 		}
 		all = append(all, n.arn("ecs", "service/"+s.Cluster+"/"+s.Service))
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// volumeKeys are the keys that a policy names. An alias is no resource of a policy, so it stands for every key of the account, which
+// EC2 alone may use.
+func (n Names) volumeKeys() []string {
+	var all []string
+	for _, key := range n.VolumeKeys {
+		switch {
+		case strings.Contains(key, "alias/"):
+			all = append(all, n.arn("kms", "key/*"))
+		case strings.HasPrefix(key, "arn:"):
+			all = append(all, key)
+		default:
+			all = append(all, n.arn("kms", "key/"+key))
+		}
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
@@ -207,6 +229,12 @@ func (n Names) condition(role Role, k Kind) Condition {
 		return Condition{"StringEquals": {"ec2:CreateAction": []string{"CreateFleet", "CreateLaunchTemplate", "RunInstances"}}}
 	case OnOwn:
 		return Condition{"ArnLike": {"ec2:SourceInstanceARN": "arn:" + partitionOf(n.Region).name + ":ec2:*:*:instance/${ec2:InstanceId}"}}
+	case OnVolumeKeys, OnVolumeGrants:
+		c := Condition{"StringLike": {"kms:ViaService": "ec2." + n.Region + "." + partitionOf(n.Region).suffix}}
+		if k == OnVolumeGrants {
+			c["Bool"] = map[string]any{"kms:GrantIsForAWSResource": "true"}
+		}
+		return c
 	case OnHostRole:
 		return Condition{"StringEquals": {"iam:PassedToService": partitionOf(n.Region).ec2()}}
 	}
@@ -259,7 +287,9 @@ const (
 	OnNewTags      Kind = "tags on creation" // of what is being made
 	OnMachines     Kind = "machines"         // instances with our tag
 	OnOwn          Kind = "own machine"
-	OnHostRole     Kind = "host role" // to be passed to EC2
+	OnHostRole     Kind = "host role"     // to be passed to EC2
+	OnVolumeKeys   Kind = "volume keys"   // KMS keys of volumes, used by EC2
+	OnVolumeGrants Kind = "volume grants" // for EC2, of the same keys
 	OnProfile      Kind = "host profile"
 	OnServices     Kind = "services"   // of ECS, those of the configuration
 	OnAll          Kind = "everything" // actions that know no resource

@@ -218,3 +218,31 @@ func TestSubnetsMayBeShared(t *testing.T) {
 		}
 	}
 }
+
+// A key that the account manages is used by EC2 in the caller's name, and by nothing else.
+func TestKeysOfVolumes(t *testing.T) {
+	needed := []aws.Permission{
+		{Action: "kms:Decrypt", Role: aws.RoleControld, On: aws.OnVolumeKeys}, {Action: "kms:CreateGrant", Role: aws.RoleControld, On: aws.OnVolumeGrants},
+	}
+	if got := aws.Policy(aws.RoleControld, needed, names); len(got.Statement) != 0 {
+		t.Errorf("without keys: %+v", got)
+	}
+	for key, want := range map[string]string{
+		"1234abcd-12ab-34cd-56ef-1234567890ab":      "arn:aws:kms:eu-west-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab",
+		"arn:aws:kms:eu-west-1:210987654321:key/ci": "arn:aws:kms:eu-west-1:210987654321:key/ci",
+		"alias/ci": "arn:aws:kms:eu-west-1:123456789012:key/*",
+		"arn:aws:kms:eu-west-1:123456789012:alias/ci": "arn:aws:kms:eu-west-1:123456789012:key/*",
+	} {
+		with := names
+		with.VolumeKeys = []string{key, key}
+		by := aws.Condition{"StringLike": {"kms:ViaService": "ec2.eu-west-1.amazonaws.com"}}
+		grant := aws.Condition{"StringLike": by["StringLike"], "Bool": {"kms:GrantIsForAWSResource": "true"}}
+		all := []aws.Statement{
+			{Sid: "VolumeKeys", Effect: "Allow", Action: []string{"kms:Decrypt"}, Resource: []string{want}, Condition: by},
+			{Sid: "VolumeGrants", Effect: "Allow", Action: []string{"kms:CreateGrant"}, Resource: []string{want}, Condition: grant},
+		}
+		if diff := cmp.Diff(all, aws.Policy(aws.RoleControld, needed, with).Statement); diff != "" {
+			t.Errorf("%s: %s", key, diff)
+		}
+	}
+}

@@ -54,6 +54,8 @@ type EC2 struct {
 	SecurityGroups []string `yaml:"security_groups"`
 	// RootVolumeGiB is the size of the encrypted root volume.
 	RootVolumeGiB int `yaml:"root_volume_gib"`
+	// KMSKeyID is the key that encrypts it: an id, an alias or the ARN of either. Empty: the account's default for EBS.
+	KMSKeyID string `yaml:"kms_key_id"`
 	// Burstable allows types such as t3, which are slow once their credits are spent.
 	Burstable *bool `yaml:"burstable"`
 	// Tags are added to the instances and volumes, for cost allocation.
@@ -77,6 +79,7 @@ func (c *Config) PoolEC2(pool string) EC2 {
 		e.SecurityGroups = own.SecurityGroups
 	}
 	e.RootVolumeGiB, e.Burstable = cmp.Or(own.RootVolumeGiB, e.RootVolumeGiB), cmp.Or(own.Burstable, e.Burstable)
+	e.KMSKeyID = cmp.Or(own.KMSKeyID, e.KMSKeyID)
 	if e.Tags == nil {
 		e.Tags = map[string]string{}
 	}
@@ -91,6 +94,7 @@ var (
 	imageID     = regexp.MustCompile(`^ami-[0-9a-f]{8,17}$`)
 	subnetID    = regexp.MustCompile(`^subnet-[0-9a-f]{8,17}$`)
 	groupID     = regexp.MustCompile(`^sg-[0-9a-f]{8,17}$`)
+	kmsKeyID    = regexp.MustCompile(`^(arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:(key/|alias/)|alias/|)[A-Za-z0-9/_-]{1,256}$`)
 	tagKey      = regexp.MustCompile(`^[A-Za-z0-9+=._:@-]{1,128}$`) // what instance metadata can show
 	reservedTag = regexp.MustCompile(`(?i)^(aws|remuda):`)
 	tagValue    = regexp.MustCompile(`^[\p{L}\p{Z}\p{N}_.:/=+@-]*$`)
@@ -155,6 +159,9 @@ func (c *Config) validateComplete(common, pool strictyaml.Place, name string) {
 
 // validate checks what is written.
 func (e EC2) validate(at strictyaml.Place) {
+	if e.KMSKeyID != "" && !kmsKeyID.MatchString(e.KMSKeyID) {
+		at.At("kms_key_id").Errorf("is %.80q; write the id of a KMS key, an alias such as alias/ci, or the ARN of either", e.KMSKeyID)
+	}
 	for arch, image := range e.Images {
 		switch {
 		case arch != archX86 && arch != archARM:

@@ -171,7 +171,7 @@ func TestJobsThatReadMetadata(t *testing.T) {
 
 func TestThePoolsEC2(t *testing.T) {
 	c := parse(t, aws("region: eu-west-1, ec2: {images: {arm64: ami-12345678}, subnets: [subnet-12345678], security_groups: [sg-12345678], tags: {team: ci, a: b}}")+`
-pools: {build: {ec2: {images: {x86_64: ami-87654321}, root_volume_gib: 200, burstable: true, tags: {a: c}}}}
+pools: {build: {ec2: {images: {x86_64: ami-87654321}, root_volume_gib: 200, kms_key_id: alias/ci, burstable: true, tags: {a: c}}}}
 `)
 	if c.AWS.Prefix != "remuda" {
 		t.Errorf("the prefix is %q", c.AWS.Prefix)
@@ -184,7 +184,7 @@ pools: {build: {ec2: {images: {x86_64: ami-87654321}, root_volume_gib: 200, burs
 		t.Error(d)
 	}
 	yes := true
-	want.Images, want.RootVolumeGiB, want.Burstable = map[string]string{"x86_64": "ami-87654321"}, 200, &yes
+	want.Images, want.RootVolumeGiB, want.KMSKeyID, want.Burstable = map[string]string{"x86_64": "ami-87654321"}, 200, "alias/ci", &yes
 	want.Tags = map[string]string{"team": "ci", "a": "c"}
 	if d := cmp.Diff(want, c.PoolEC2("build")); d != "" {
 		t.Error(d)

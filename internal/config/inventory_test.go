@@ -157,7 +157,7 @@ func TestTheDocumentationHasEveryKey(t *testing.T) {
 			rows[prefix+m[1]] = m[2:]
 		}
 	}
-	own := regexp.MustCompile(`<(name|pattern|variable|arch|key)>|\[\]|^grpc\.tls|^webhooks|^callers\.audience|^github\.(token|ca_file|runner_group)|^aws\.(region|instance_profile|ec2\.(subnets|security_groups))$`)
+	own := regexp.MustCompile(`<(name|pattern|variable|arch|key)>|\[\]|^grpc\.tls|^webhooks|^callers\.audience|^github\.(token|ca_file|runner_group)|^aws\.(region|instance_profile|ec2\.(subnets|security_groups|kms_key_id))$`)
 	for _, l := range leaves(reflect.ValueOf(withEverything())) {
 		columns, ok := rows[l.path]
 		delete(rows, l.path)

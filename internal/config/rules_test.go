@@ -115,6 +115,7 @@ func TestRules(t *testing.T) {
 		{"long tag", aws("") + "pools: {default: {ec2: {tags: {a: " + strings.Repeat("é", 257) + "}}}}", `pools.default.ec2.tags.a: is no value of a tag`},
 		{"odd tag", aws("") + "pools: {default: {ec2: {tags: {a: \"b;c\"}}}}", `pools.default.ec2.tags.a: is no value of a tag`},
 		{"small volume", aws("") + "pools: {default: {ec2: {root_volume_gib: 4}}}", `pools.default.ec2.root_volume_gib: is 4; write a number from 8 to 16384`},
+		{"odd key", aws("") + "pools: {default: {ec2: {kms_key_id: \"arn:aws:kms:eu-west-1:1:key/x\"}}}", `pools.default.ec2.kms_key_id: is "arn:aws:kms:eu-west-1:1:key/x"; write the id of a KMS key`},
 		{"EC2 without AWS", "pools: {default: {ec2: {burstable: true}}}", `pools.default.ec2: means nothing without aws`},
 		{"level", "log: {level: loud}", `log.level: "loud" is not allowed; known here: debug, error, info, trace, warn`},
 		{"format", "log: {format: jsno}", `log.format: "jsno" is not allowed; did you mean json?`},

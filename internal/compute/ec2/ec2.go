@@ -145,6 +145,8 @@ type Pool struct {
 	SecurityGroups []string
 	// RootVolumeGiB is the size of the root volume, 1 to 16384; 0: the image's own.
 	RootVolumeGiB int
+	// KMSKeyID is the key of the root volume, as EC2 takes it; empty: the account's default for EBS.
+	KMSKeyID string
 	// Burstable allows types such as t3, which are slow once their credits are
 	// spent: a build on one takes as long as its luck says.
 	Burstable bool
@@ -220,6 +222,12 @@ func Actions() []aws.Permission {
 		{Action: "ec2:RunInstances", Role: aws.RoleControld, On: aws.OnFleet, Why: "CreateFleet launches instances in the caller's name"},
 		{Action: "ec2:CreateTags", Role: aws.RoleControld, On: aws.OnNewTags, Why: "CreateFleet tags what it launches; only while it launches it"},
 		{Action: "iam:PassRole", Role: aws.RoleControld, On: aws.OnHostRole, Why: "CreateFleet gives the hosts their role"},
+		{Action: "kms:DescribeKey", Role: aws.RoleControld, On: aws.OnVolumeKeys, Why: "EC2 encrypts the volume of a launch in the caller's name"},
+		{Action: "kms:GenerateDataKeyWithoutPlaintext", Role: aws.RoleControld, On: aws.OnVolumeKeys, Why: "the same"},
+		{Action: "kms:Decrypt", Role: aws.RoleControld, On: aws.OnVolumeKeys, Why: "the same, from the snapshot of an image with the key"},
+		{Action: "kms:ReEncryptFrom", Role: aws.RoleControld, On: aws.OnVolumeKeys, Why: "the same, from an image with another key"},
+		{Action: "kms:ReEncryptTo", Role: aws.RoleControld, On: aws.OnVolumeKeys, Why: "the same"},
+		{Action: "kms:CreateGrant", Role: aws.RoleControld, On: aws.OnVolumeGrants, Why: "EC2 may use the key for as long as the volume is attached"},
 		{Action: "ec2:TerminateInstances", Role: aws.RoleControld, On: aws.OnMachines, Why: "end hosts; only those with the tag of the fleet"},
 		{Action: "ec2:DescribeInstances", Role: aws.RoleControld, On: aws.OnAll, Why: "look for the machines of a launch, of hosts, and of the fleet"},
 		{Action: "ec2:DescribeInstanceStatus", Role: aws.RoleControld, On: aws.OnAll, Why: "see whether a silent host is impaired"},

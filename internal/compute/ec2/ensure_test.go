@@ -225,6 +225,10 @@ func TestDriftIsCorrected(t *testing.T) {
 			change: func(p *ec2.Pool) { p.RootVolumeGiB = 100 },
 			want:   updated("version 1 differs from the configuration in BlockDeviceMappings" + replaced), current: 2, count: 2,
 		},
+		"another key": {
+			change: func(p *ec2.Pool) { p.KMSKeyID = "alias/ci" },
+			want:   updated("version 1 differs from the configuration in BlockDeviceMappings" + replaced), current: 2, count: 2,
+		},
 		"another script": {
 			change: func(p *ec2.Pool) { p.PreRunner = []byte("#!/bin/sh\ntrue\n") },
 			want:   updated("version 1 differs from the configuration in UserData" + replaced), current: 2, count: 2,

@@ -472,5 +472,9 @@ func TestEveryCallHasItsAction(t *testing.T) {
 		}
 		delete(named, "ec2:"+api.Method(i).Name)
 	}
+	for _, key := range []string{"CreateGrant", "Decrypt", "DescribeKey", "GenerateDataKeyWithoutPlaintext", "ReEncryptFrom", "ReEncryptTo"} {
+		equal(t, "kms:"+key, true, named["kms:"+key])
+		delete(named, "kms:"+key)
+	}
 	equal(t, "done by EC2 in the caller's name", map[string]bool{"ec2:RunInstances": true, "ec2:CreateTags": true, "iam:PassRole": true}, named)
 }

@@ -197,6 +197,9 @@ func rootVolume(p Pool) *types.LaunchTemplateEbsBlockDeviceRequest {
 	volume := &types.LaunchTemplateEbsBlockDeviceRequest{
 		DeleteOnTermination: sdk.Bool(true), Encrypted: sdk.Bool(true), VolumeType: types.VolumeTypeGp3,
 	}
+	if p.KMSKeyID != "" {
+		volume.KmsKeyId = sdk.String(p.KMSKeyID)
+	}
 	if p.RootVolumeGiB > 0 {
 		volume.VolumeSize = sdk.Int32(int32(p.RootVolumeGiB))
 	}
