@@ -2,6 +2,8 @@ package main
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -13,6 +15,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/agent"
 	"github.com/remuda-ci/remuda/internal/config/strictyaml"
 	"github.com/remuda-ci/remuda/internal/host"
+	"github.com/remuda-ci/remuda/internal/retry"
 	"github.com/remuda-ci/remuda/internal/telemetry"
 )
 
@@ -123,6 +126,30 @@ func defaultConfig() config {
 		LogFormat:   telemetry.LogText,
 	}
 }
+
+// hostFileWait is how long a host file may be missing. The unit starts after cloud-init, which writes it, by the names that cloud-init's
+// units have today: with others a host that never waited would power off, and the next one too.
+const hostFileWait = 10 * time.Second
+
+// awaitConfig is readConfig, and waits for the host file.
+func awaitConfig(ctx context.Context, path string) (config, error) {
+	for end := time.Now().Add(hostFileWait); ; {
+		c, err := readConfig(path)
+		var missing *noHostFileError
+		if !errors.As(err, &missing) || !time.Now().Before(end) || retry.Sleep(ctx, 200*time.Millisecond) != nil {
+			return c, err
+		}
+	}
+}
+
+// noHostFileError says that user data has not written the host file.
+type noHostFileError struct{ err error }
+
+func (e *noHostFileError) Error() string {
+	return "read host_file, which user data writes at boot: " + e.err.Error()
+}
+
+func (e *noHostFileError) Unwrap() error { return e.err }
 
 func readConfig(path string) (config, error) {
 	c := defaultConfig()

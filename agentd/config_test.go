@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -136,6 +137,26 @@ func TestHostFileProblems(t *testing.T) {
 	if !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "which user data writes") {
 		t.Errorf("no host file: %v", err)
 	}
+}
+
+// The host file may come after the agent: cloud-init's units have had other names.
+func TestTheHostFileIsAwaited(t *testing.T) {
+	host := filepath.Join(t.TempDir(), "host.json")
+	path := configFile(t, onEC2+"host_file: "+host)
+	synctest.Test(t, func(t *testing.T) {
+		time.AfterFunc(5*time.Second, func() {
+			check(t, os.WriteFile(host+".new", []byte(`{"region":"eu-west-1"}`), 0o600))
+			check(t, os.Rename(host+".new", host))
+		})
+		if c, err := awaitConfig(t.Context(), path); err != nil || c.Host.Region != "eu-west-1" {
+			t.Errorf("region %q, error %v", c.Host.Region, err)
+		}
+		check(t, os.Remove(host))
+		began := time.Now()
+		if _, err := awaitConfig(t.Context(), path); !errors.Is(err, os.ErrNotExist) || time.Since(began) > hostFileWait+time.Second {
+			t.Errorf("after %s: %v", time.Since(began), err)
+		}
+	})
 }
 
 // A stand-in for the metadata says that this machine is not the instance: it is

@@ -98,7 +98,7 @@ func command(ctx context.Context, args []string) error {
 	case "check-fork":
 		return forkcheck.FromEnvironment()
 	}
-	c, err := readConfig(o.config)
+	c, err := awaitConfig(ctx, o.config)
 	if err != nil {
 		return &configError{err}
 	}

@@ -182,6 +182,9 @@ func (h *hostFile) Validate(root strictyaml.Place) {
 func (c *config) readHostFile() error {
 	if c.HostFile != "" {
 		data, err := os.ReadFile(c.HostFile)
+		if errors.Is(err, os.ErrNotExist) {
+			return &noHostFileError{err}
+		}
 		if err != nil {
 			return fmt.Errorf("read host_file, which user data writes at boot: %w", err)
 		}

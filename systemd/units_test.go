@@ -299,3 +299,19 @@ func write(t *testing.T, path, text string, mode os.FileMode) {
 		t.Fatal(err)
 	}
 }
+
+// Units that read what cloud-init writes come after it, by every name that its unit has had (cloud-init 24.3, breaking changes).
+func TestUnitsComeAfterCloudInit(t *testing.T) {
+	for _, unit := range []string{"agentd.service", "remuda-firewall.service"} {
+		text, err := os.ReadFile(unit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		after := strings.Fields(regexp.MustCompile(`(?m)^After=(.*)$`).FindStringSubmatch(string(text))[1])
+		for _, want := range []string{"cloud-init.service", "cloud-init-network.service", "cloud-config.target"} {
+			if !slices.Contains(after, want) {
+				t.Errorf("%s does not come after %s", unit, want)
+			}
+		}
+	}
+}
