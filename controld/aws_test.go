@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"net/http"
@@ -222,6 +223,37 @@ func TestCheckInTheAccount(t *testing.T) {
 	}
 	if again := controld(t, "config", "check", "--aws", path); again.code != 0 || !strings.Contains(again.stdout, "AWS: nothing to create or change") {
 		t.Errorf("afterwards: %+v", again)
+	}
+}
+
+// IAM answers from one region for all others. While it is away, controld starts with the role that it has kept.
+func TestStartWithoutIAM(t *testing.T) {
+	racepass.CoveredBy(t, "TestSnapshotOnlyReads")
+	a := newAccount(t)
+	a.addHostRole(t)
+	c, err := config.Load(a.configuration(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := func() (*backends, error) { return newBackends(t.Context(), c, hclog.NewNullLogger(), false) }
+	first, err := start() // before the tables are there
+	if err != nil {
+		t.Fatal(err)
+	}
+	away := awstest.Fault{Service: "iam", Kind: awstest.InternalError}
+	a.proxy.Inject(away)
+	if _, err := start(); !errors.Is(err, lifecycle.ErrUnavailable) {
+		t.Errorf("without anything kept: %v", err)
+	}
+	if _, err := first.ensure(t.Context(), false); err != nil {
+		t.Fatal(err)
+	}
+	again, err := start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := again.hostKey("i-1"), first.hostKey("i-1"); got != want {
+		t.Errorf("host key %s, want %s", got, want)
 	}
 }
 

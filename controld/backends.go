@@ -11,11 +11,9 @@ import (
 	"strings"
 	"time"
 
-	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ec2api "github.com/aws/aws-sdk-go-v2/service/ec2"
-	"github.com/aws/aws-sdk-go-v2/service/iam"
 	sqsapi "github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/hashicorp/go-hclog"
 
@@ -41,7 +39,8 @@ func newAWSBackends(ctx context.Context, c *config.Config, log hclog.Logger) (*b
 	if err != nil {
 		return nil, &configError{fmt.Errorf("aws: %w", err)}
 	}
-	roleID, err := hostRoleID(ctx, cfg, c.AWS.InstanceProfile)
+	records := dynamo.New(dynamodb.NewFromConfig(cfg), dynamo.Options{Prefix: c.AWS.Prefix, Logger: log.Named("store")})
+	role, err := findHostRole(ctx, cfg, c.AWS.InstanceProfile, records.Store, log)
 	if err != nil {
 		return nil, err
 	}
@@ -50,12 +49,11 @@ func newAWSBackends(ctx context.Context, c *config.Config, log hclog.Logger) (*b
 		return nil, err
 	}
 	compute, err := ec2.New(ec2api.NewFromConfig(cfg), ec2.Options{
-		Prefix: c.AWS.Prefix, Region: cfg.Region, RoleID: roleID, InstanceProfile: c.AWS.InstanceProfile, Pools: pools, Logger: log.Named("ec2"),
+		Prefix: c.AWS.Prefix, Region: cfg.Region, RoleID: role.id, InstanceProfile: c.AWS.InstanceProfile, Pools: pools, Logger: log.Named("ec2"),
 	})
 	if err != nil {
 		return nil, &configError{err}
 	}
-	records := dynamo.New(dynamodb.NewFromConfig(cfg), dynamo.Options{Prefix: c.AWS.Prefix, Logger: log.Named("store")})
 	messages := sqs.New(sqsapi.NewFromConfig(cfg), sqs.Options{
 		Prefix: c.AWS.Prefix, Queues: queues(c), Retention: retention(c), Logger: log.Named("queue"),
 	})
@@ -67,10 +65,11 @@ func newAWSBackends(ctx context.Context, c *config.Config, log hclog.Logger) (*b
 	}
 	return &backends{
 		store: records.Store, queue: messages, compute: compute,
-		hostKey:         func(instanceID string) string { return roleID + ":" + instanceID },
+		hostKey:         func(instanceID string) string { return role.id + ":" + instanceID },
 		templateVersion: compute.Template,
 		exhausted:       compute.Exhausted,
-		ensure:          fleet.Together(ensure...),
+		ensure:          role.keptAfter(fleet.Together(ensure...)),
+		started:         role.keep,
 		notices:         heard,
 		close:           func() error { return nil },
 	}, nil
@@ -81,21 +80,6 @@ func patient(o *sqsapi.Options) {
 	if client, ok := o.HTTPClient.(*awshttp.BuildableClient); ok {
 		o.HTTPClient = client.WithTimeout(notices.ReceiveWait + client.GetTimeout())
 	}
-}
-
-// hostRoleID asks for the id of an instance profile's role, which is the prefix of every host key.
-func hostRoleID(ctx context.Context, cfg sdk.Config, profile string) (string, error) {
-	what := "aws.instance_profile: find the role of " + profile
-	out, err := iam.NewFromConfig(cfg).GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: &profile})
-	switch {
-	case err != nil && aws.ClassOf(err) == aws.Gone:
-		return "", &configError{aws.Refused(what, err, "create it (docs/iam), or write the name of another")}
-	case err != nil:
-		return "", aws.Wrap(what, err)
-	case len(out.InstanceProfile.Roles) != 1:
-		return "", &configError{fmt.Errorf("%s: it has no role; add one (docs/iam)", what)}
-	}
-	return sdk.ToString(out.InstanceProfile.Roles[0].RoleId), nil
 }
 
 // ec2Pools are the pools of the configuration, in the types of the EC2 adapter.
@@ -168,6 +152,7 @@ type backends struct {
 	ensure          fleet.Ensure
 	notices         fleet.Notices // nil: none are received
 	sells           func(c fleet.Class, patterns ...[]string) bool
+	started         func(ctx context.Context) // by a daemon; nil: there is nothing to do
 	// endHosts ends every host; nil where hosts always outlive the daemon.
 	endHosts func(ctx context.Context) error
 	close    func() error
@@ -177,7 +162,11 @@ type backends struct {
 // read-only; in AWS the command's role must not allow changes.
 func newBackends(ctx context.Context, c *config.Config, log hclog.Logger, readOnly bool) (*backends, error) {
 	if c.Backend() == config.BackendAWS {
-		return newAWSBackends(ctx, c, log)
+		b, err := newAWSBackends(ctx, c, log)
+		if err == nil && !readOnly {
+			b.started(ctx)
+		}
+		return b, err
 	}
 	return newLocalBackends(c, log, readOnly)
 }
