@@ -51,6 +51,7 @@ func (m measured) page() string {
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	m.intro(line)
 	m.jobsPart(line)
+	m.wholePart(line)
 	m.hoursPart(line)
 	m.requestsPart(line)
 	m.hotPart(line)
@@ -77,13 +78,17 @@ Prices:
 		"DynamoDB": fmt.Sprintf("%s per million read units, %s per million write units", money(prices.ReadUnits), money(prices.WriteUnits)),
 		"SQS":      fmt.Sprintf("%s per million requests", money(prices.QueueRequests)),
 		"EC2":      fmt.Sprintf("%s an hour of %s, to compare with", money(prices.Machine), prices.MachineType),
+		"VPC": fmt.Sprintf("%s an hour of a NAT gateway and %s a gigabyte through it; %s an hour of a public address",
+			money(prices.NAT), money(prices.NATTraffic), money(prices.Address)),
+		"EBS":        fmt.Sprintf("%s a gigabyte and month of gp3", money(prices.VolumeGiB)),
+		"CloudTrail": fmt.Sprintf("%s per million data events", money(prices.DataEvents)),
 	}
 	for _, s := range prices.Sources {
 		line("- %s: %s ([published](%s), quoted by %s)", s.Of, of[s.Of], s.Published, s.Quoted)
 	}
 	line(`
 Region %s, looked up on %s; change them in [prices.go](../internal/cost/prices.go). Calls to EC2, ECS, STS, IAM and the instance
-metadata are free. Not counted: storage and backups of tables, the free tier, traffic, and retries.`, prices.Region, prices.Date)
+metadata are free. Not counted: storage and backups of tables, the free tier, and retries. Traffic, disks and addresses are counted in [whole bills](#whole-bills) alone.`, prices.Region, prices.Date)
 }
 
 func (m measured) hoursPart(line liner) {

@@ -15,6 +15,15 @@ type Prices struct {
 	// Machine is what an hour of an ordinary host costs, to compare with.
 	Machine     float64
 	MachineType string
+	// Controld is an hour of the machine of a controld.
+	Controld     float64
+	ControldType string
+	// Address is an hour of a public IPv4 address, NAT an hour of a NAT gateway, NATTraffic a gigabyte through it.
+	Address, NAT, NATTraffic float64
+	// VolumeGiB and SnapshotGiB are a gibibyte of gp3 and of a snapshot for a month.
+	VolumeGiB, SnapshotGiB float64
+	// DataEvents: per million data events of CloudTrail.
+	DataEvents float64
 }
 
 // Source of a price: where AWS publishes it, and what quotes it.
@@ -33,10 +42,21 @@ var Current = Prices{
 			"[June 2026](https://www.factualminds.com/blog/amazon-sqs-pricing-64kb-rule-fifo-vs-standard/)"},
 		{"EC2", "https://aws.amazon.com/ec2/pricing/on-demand/",
 			"[June 2026](https://www.factualminds.com/blog/amazon-ec2-on-demand-pricing-instance-families-2026/)"},
+		{"VPC", "https://aws.amazon.com/vpc/pricing/", "[February 2026](https://cloudburn.io/blog/aws-nat-gateway-pricing)"},
+		{"EBS", "https://aws.amazon.com/ebs/pricing/", "[a guide](https://www.cloudbolt.io/guide-to-aws-cost-optimization/aws-ebs-pricing/)"},
+		{"CloudTrail", "https://aws.amazon.com/cloudtrail/pricing/", "the same page"},
 	},
 	ReadUnits:     0.125,
 	WriteUnits:    0.625,
 	QueueRequests: 0.40,
 	Machine:       0.0816,
 	MachineType:   "m7g.large",
+	Controld:      0.0168,
+	ControldType:  "t4g.small",
+	Address:       0.005,
+	NAT:           0.045,
+	NATTraffic:    0.045,
+	VolumeGiB:     0.08,
+	SnapshotGiB:   0.05,
+	DataEvents:    1,
 }
