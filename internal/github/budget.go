@@ -327,14 +327,25 @@ func (p *pacer) divide() {
 	p.labels.offer(max(1, slots/2))
 }
 
+// turn reserves the next turn of a bucket, or none if it is too far ahead. A turn that is taken and given back costs those after it
+// theirs (rate.Reservation.Cancel), so hundreds of calls that come at once would stop the bucket for a minute.
+func (p *pacer) turn(bucket *rate.Limiter) (*rate.Reservation, time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	if wait := time.Duration((1 - bucket.TokensAt(now)) / float64(bucket.Limit()) * float64(time.Second)); wait > maxPause {
+		return nil, wait
+	}
+	turn := bucket.ReserveN(now, 1)
+	return turn, turn.DelayFrom(now)
+}
+
 // enter waits for a call's turn and takes a slot, which leave gives back.
 func (p *pacer) enter(ctx context.Context, of pace) error {
 	p.divide()
 	if bucket := p.buckets[of]; bucket != nil {
-		turn := bucket.Reserve()
-		wait := turn.Delay()
-		if wait > maxPause {
-			turn.Cancel()
+		turn, wait := p.turn(bucket)
+		if turn == nil {
 			return &restError{why: "calls are spread to stay within GitHub's secondary rate limits", wait: wait}
 		}
 		if retry.Sleep(ctx, wait) != nil {
