@@ -40,7 +40,11 @@ type Case struct {
 }
 
 func (c Case) String() string {
-	return fmt.Sprintf("%s %s: %s on %s", c.ID, c.Policy, c.Action, c.Resource)
+	text := fmt.Sprintf("%s %s: %s on %s", c.ID, c.Policy, c.Action, c.Resource)
+	if c.Note != "" {
+		text += " (" + c.Note + ")"
+	}
+	return text
 }
 
 // Result is the outcome of each case, and the case that catches each mutant: its index, or -1.
