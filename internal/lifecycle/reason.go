@@ -77,6 +77,7 @@ const (
 	// Decisions of the use-cases around Decide.
 	ReasonOrdered            ReasonCode = "ordered"              // an operator ordered it
 	ReasonNoRecord           ReasonCode = "no_record"            // a machine without a record
+	ReasonManyUnrecorded     ReasonCode = "many_unrecorded"      // nor have many other machines
 	ReasonConflict           ReasonCode = "conflict"             // another writer was faster
 	ReasonRunnerNotWithdrawn ReasonCode = "runner_not_withdrawn" // GitHub keeps the registration, or gave it a job
 

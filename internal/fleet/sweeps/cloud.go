@@ -11,13 +11,15 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
+	"github.com/remuda-ci/remuda/internal/lifecycle/silence"
 	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
 // CloudSweep compares the cloud with the store, the cloud first: machines with
 // our tag and no record are ended, hosts whose machine is gone are too. What
-// is younger than the grace period or lacks our tag is never touched.
+// is younger than the grace period or lacks our tag is never touched. If many
+// machines have no record, the records are lost and not the machines: none of them is ended.
 type CloudSweep struct {
 	op.Stages
 	env *Sweeps
@@ -31,7 +33,10 @@ type CloudSweep struct {
 }
 
 // leaked is a machine without an owner, and why.
-type leaked struct{ instanceID, why string }
+type leaked struct {
+	instanceID, why string
+	unrecorded      bool // it has no record
+}
 
 // NewCloudSweep begins a sweep.
 func (sw *Sweeps) NewCloudSweep() *CloudSweep {
@@ -71,9 +76,11 @@ func (s *CloudSweep) compare(ctx context.Context, now time.Time) (op.Progress, e
 			return op.Again, err
 		}
 		if why != "" {
-			s.leaked = append(s.leaked, leaked{m.InstanceID, why})
+			_, recorded := byKey[m.HostKey]
+			s.leaked = append(s.leaked, leaked{m.InstanceID, why, !recorded})
 		}
 	}
+	s.whileManyAreUnrecorded(now)
 	s.limits = s.env.Quota.ToAudit(s.machines, records)
 	s.retiring = append(s.env.ofOldRole(s.machines, byKey), s.env.ofOldTemplate(ctx, records, now)...)
 	if err := s.whileHeld(ctx, now); err != nil {
@@ -83,6 +90,34 @@ func (s *CloudSweep) compare(ctx context.Context, now time.Time) (op.Progress, e
 		s.Events.RecordMachine(m.instanceID, lifecycle.Decision{Action: lifecycle.ActionEndMachine, Code: lifecycle.ReasonNoRecord, Reason: m.why})
 	}
 	return s.findLost(ctx, known, now)
+}
+
+// whileManyAreUnrecorded keeps the machines without a record if they are a mass: after the tables were lost, or an
+// older state of them was restored, jobs run on these machines. They are kept until their records are back, or an
+// operator ends them in EC2. The count is of what the sweep has read, so each replica comes to the same result.
+func (s *CloudSweep) whileManyAreUnrecorded(now time.Time) {
+	lost := 0
+	for _, m := range s.leaked {
+		if m.unrecorded {
+			lost++
+		}
+	}
+	if !silence.Mass(lost, len(s.machines)) {
+		lost = 0
+	}
+	s.env.show(unrecordedGuard, &s.Events, lost, len(s.machines), now)
+	if lost == 0 {
+		return
+	}
+	s.leaked = slices.DeleteFunc(s.leaked, func(m leaked) bool {
+		if m.unrecorded {
+			s.Events.RecordMachine(m.instanceID, lifecycle.Decision{
+				Action: lifecycle.ActionKeep, Code: lifecycle.ReasonManyUnrecorded,
+				Reason: fmt.Sprintf("%d of %d machines have no record, so none of them is ended; else it would be ended: %s", lost, len(s.machines), m.why),
+			})
+		}
+		return m.unrecorded
+	})
 }
 
 // whileHeld keeps what was found in a held fleet: no machine is ended, and no host is marked to be.

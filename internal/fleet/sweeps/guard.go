@@ -18,7 +18,10 @@ type massGuard struct {
 	what string
 }
 
-var silenceGuard = massGuard{"silence", lifecycle.ReasonManySilent, "hosts are silent at once"}
+var (
+	silenceGuard    = massGuard{"silence", lifecycle.ReasonManySilent, "hosts are silent at once"}
+	unrecordedGuard = massGuard{"unrecorded", lifecycle.ReasonManyUnrecorded, "machines have no record"}
+)
 
 // show says that a guard keeps held of all; 0: none. Operators see it in the log and the history when it begins and
 // when it is over, and as a metric in between.

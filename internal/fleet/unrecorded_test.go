@@ -1,0 +1,70 @@
+package fleet_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	store "github.com/remuda-ci/remuda/internal/store/memory"
+)
+
+// afterLoss is a replica on a store that has only some of the records, as after the tables were lost, or an older
+// state of them was restored.
+func (w *world) afterLoss(ctx context.Context, kept []lifecycle.Record, change func(*fleet.Options)) {
+	w.set(func() { w.store = store.New(time.Now) })
+	for _, r := range kept {
+		if err := w.store.CreateInstance(ctx, r); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	w.fleet = w.newFleet("b", change)
+}
+
+// The tables are lost while ten hosts serve runs. No sweep ends a machine, and operators see why.
+func TestLostTablesEndNoMachine(t *testing.T) {
+	for name, kept := range map[string]int{"all records are lost": 0, "some records are lost": 7} {
+		t.Run(name, func(t *testing.T) {
+			inBubbleOf(t, func(*fleet.Options) {}, func(ctx context.Context, t *testing.T, w *world) {
+				hosts := w.mustProvision(ctx, demand("1", "a", 10))
+				seen := &guards{}
+				w.afterLoss(ctx, hosts[:kept], func(o *fleet.Options) { o.Observer = seen })
+				go w.fleet.Sweep(ctx)
+				time.Sleep(time.Hour)
+				if err := w.fleet.Drive(ctx, w.fleet.NewRefresh(false), patience); err != nil {
+					t.Fatal(err)
+				}
+				if n := w.machines(); n != 10 {
+					t.Errorf("%d of 10 machines are left", n)
+				}
+				if held, told := seen.holds("unrecorded"), w.told(lifecycle.ReasonManyUnrecorded); held != 10-kept || told != 1 {
+					t.Errorf("the guard shows %d machines and %d events", held, told)
+				}
+			})
+		})
+	}
+}
+
+// The records are back: the guard is over, and a machine that was leaked is ended.
+func TestRecordsThatAreBack(t *testing.T) {
+	inBubbleOf(t, func(*fleet.Options) {}, func(ctx context.Context, t *testing.T, w *world) {
+		hosts := w.mustProvision(ctx, demand("1", "a", 10))
+		seen := &guards{}
+		w.afterLoss(ctx, hosts[:5], func(o *fleet.Options) { o.Observer = seen })
+		go w.fleet.Sweep(ctx)
+		time.Sleep(10 * time.Minute)
+		for _, r := range hosts[5:9] {
+			if err := w.store.CreateInstance(ctx, r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(10 * time.Minute)
+		if n := w.machines(); n != 9 {
+			t.Errorf("%d machines are left, and 9 have a record", n)
+		}
+		if held, told := seen.holds("unrecorded"), w.told(lifecycle.ReasonManyUnrecorded); held != 0 || told != 2 {
+			t.Errorf("the guard shows %d machines and %d events", held, told)
+		}
+	})
+}
