@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -133,6 +134,9 @@ func empty(key string) error {
 			return nil
 		}
 		for _, table := range listed.TableNames {
+			if err := unprotect(ctx, client, table); err != nil {
+				return err
+			}
 			_, err := client.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: &table})
 			// An index of it may be under construction for a moment.
 			if busy := new(types.ResourceInUseException); errors.As(err, &busy) {
@@ -142,6 +146,21 @@ func empty(key string) error {
 			}
 		}
 	}
+}
+
+// unprotect has a table be deleted.
+func unprotect(ctx context.Context, client *dynamodb.Client, table string) error {
+	described, err := client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &table})
+	if gone := new(types.ResourceNotFoundException); errors.As(err, &gone) {
+		return nil
+	}
+	if err == nil && sdk.ToBool(described.Table.DeletionProtectionEnabled) {
+		_, err = client.UpdateTable(ctx, &dynamodb.UpdateTableInput{TableName: &table, DeletionProtectionEnabled: sdk.Bool(false)})
+	}
+	if busy := new(types.ResourceInUseException); err != nil && !errors.As(err, &busy) {
+		return fmt.Errorf("unprotect a table: %w", err)
+	}
+	return nil
 }
 
 // accessKey is made of letters and digits, as DynamoDB Local wants them; AWS's own keys have 20.

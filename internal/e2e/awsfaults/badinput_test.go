@@ -29,7 +29,10 @@ func TestACallerIsToldWhatIsWrong(t *testing.T) {
 		"expired credentials at the launch": {func(w *world) { w.refuse("ec2", "CreateFleet", "RequestExpired") },
 			[]string{"launch 2 machines of pool default", "RequestExpired", "check the credentials, and whether the clock of this machine is right"}},
 		"a missing table": {func(w *world) {
-			_, err := dynamodb.NewFromConfig(w.client()).DeleteTable(w.t.Context(), &dynamodb.DeleteTableInput{TableName: sdk.String("remuda-instances")})
+			client, table := dynamodb.NewFromConfig(w.client()), sdk.String("remuda-instances")
+			_, err := client.UpdateTable(w.t.Context(), &dynamodb.UpdateTableInput{TableName: table, DeletionProtectionEnabled: sdk.Bool(false)})
+			check(w.t, err)
+			_, err = client.DeleteTable(w.t.Context(), &dynamodb.DeleteTableInput{TableName: table})
 			check(w.t, err)
 			w.made = false
 		}, []string{"there is no table remuda-instances in us-east-1: run Refresh"}},

@@ -134,7 +134,7 @@ func Actions() []aws.Permission {
 
 		{Action: "dynamodb:DescribeTable", Role: aws.RoleRefresh, On: aws.OnTables, Why: "compares the tables and indexes with what they should be"},
 		{Action: "dynamodb:CreateTable", Role: aws.RoleRefresh, On: aws.OnTables, Why: "makes a table that is missing"},
-		{Action: "dynamodb:UpdateTable", Role: aws.RoleRefresh, On: aws.OnTables, Why: "adds an index that is missing, and makes a table on-demand"},
+		{Action: "dynamodb:UpdateTable", Role: aws.RoleRefresh, On: aws.OnTables, Why: "adds an index that is missing, makes a table on-demand and protects it from deletion"},
 		{Action: "dynamodb:DescribeTimeToLive", Role: aws.RoleRefresh, On: aws.OnTables, Why: "looks whether expired rows are removed"},
 		{Action: "dynamodb:UpdateTimeToLive", Role: aws.RoleRefresh, On: aws.OnTables, Why: "has expired rows removed"},
 		{Action: "dynamodb:DescribeContinuousBackups", Role: aws.RoleRefresh, On: aws.OnTables, Why: "looks whether there is point-in-time recovery"},

@@ -83,7 +83,7 @@ func (e *ensurer) table(ctx context.Context) error {
 	}
 	// What was created with the table is not reported a second time.
 	silent := len(e.changes)
-	err = errors.Join(e.billing(ctx, found), e.indexes(ctx, found), e.expiry(ctx), e.backups(ctx))
+	err = errors.Join(e.billing(ctx, found), e.indexes(ctx, found), e.protection(ctx, found), e.expiry(ctx), e.backups(ctx))
 	if silent > 0 {
 		e.changes = e.changes[:silent]
 	}
@@ -92,7 +92,7 @@ func (e *ensurer) table(ctx context.Context) error {
 
 // features are what a new table has, for people.
 func (e *ensurer) features() string {
-	var with string
+	with := ", deletion protection"
 	for _, x := range e.schema.indexes {
 		with += ", index " + x.name
 	}
@@ -119,7 +119,7 @@ func (e *ensurer) describe(ctx context.Context) (*types.TableDescription, error)
 
 func (e *ensurer) create(ctx context.Context) error {
 	input := &dynamodb.CreateTableInput{
-		TableName: e.name(), BillingMode: types.BillingModePayPerRequest,
+		TableName: e.name(), BillingMode: types.BillingModePayPerRequest, DeletionProtectionEnabled: sdk.Bool(true),
 		KeySchema: keySchema(e.schema.hash, e.schema.sort), AttributeDefinitions: attributes(e.schema),
 	}
 	for _, x := range e.schema.indexes {
@@ -151,6 +151,31 @@ func (e *ensurer) keys(found *types.TableDescription) error {
 	}
 	return nil
 }
+
+// protection has DynamoDB refuse to delete the table: without its records a fleet does not know its hosts. The table
+// is described once more, since DynamoDB Local forgets its protection with other updates, which is not reported.
+func (e *ensurer) protection(ctx context.Context, before *types.TableDescription) error {
+	now, err := e.describe(ctx)
+	if err != nil || now == nil || unprotectable(now) || *now.DeletionProtectionEnabled {
+		return err
+	}
+	if !e.dry {
+		_, err := e.client.UpdateTable(ctx, &dynamodb.UpdateTableInput{TableName: e.name(), DeletionProtectionEnabled: sdk.Bool(true)})
+		if err != nil {
+			return e.failed("protect table", err)
+		}
+		if _, err := e.active(ctx); err != nil {
+			return err
+		}
+	}
+	if unprotectable(before) || !*before.DeletionProtectionEnabled {
+		e.changed(resources.Updated, "it could be deleted by mistake; it has deletion protection")
+	}
+	return nil
+}
+
+// unprotectable: the endpoint is an emulator that knows no deletion protection.
+func unprotectable(t *types.TableDescription) bool { return t.DeletionProtectionEnabled == nil }
 
 func (e *ensurer) billing(ctx context.Context, found *types.TableDescription) error {
 	if b := found.BillingModeSummary; b != nil && b.BillingMode == types.BillingModePayPerRequest {

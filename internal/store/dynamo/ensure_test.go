@@ -241,11 +241,37 @@ func TestEnsureMends(t *testing.T) {
 	}
 }
 
+// A table that can be deleted is protected, and then DynamoDB refuses to delete it.
+func TestEnsureProtectsTheTables(t *testing.T) {
+	racepass.CoveredBy(t, "TestReplicasEnsureAtOnce")
+	t.Parallel()
+	w, _ := ensuring(t)
+	w.wantEnsure(t, false, created...)
+	name := "remuda-instances"
+	remove := func() error {
+		_, err := w.client.DeleteTable(t.Context(), &dynamodb.DeleteTableInput{TableName: &name})
+		return err
+	}
+	if err := remove(); err == nil {
+		t.Fatal("a new table was deleted")
+	}
+	_, err := w.client.UpdateTable(t.Context(), &dynamodb.UpdateTableInput{TableName: &name, DeletionProtectionEnabled: sdk.Bool(false)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.wantEnsure(t, true, "table remuda-instances updated")
+	w.wantEnsure(t, false, "table remuda-instances updated")
+	w.wantEnsure(t, false)
+	if err := remove(); err == nil {
+		t.Fatal("a table was deleted after it was protected")
+	}
+}
+
 // dropIndex waits until the index has gone: DynamoDB drops one at a time.
 func (w world) dropIndex(t *testing.T, table, index string) {
 	t.Helper()
 	_, err := w.client.UpdateTable(t.Context(), &dynamodb.UpdateTableInput{
-		TableName: &table,
+		TableName: &table, DeletionProtectionEnabled: sdk.Bool(true),
 		GlobalSecondaryIndexUpdates: []types.GlobalSecondaryIndexUpdate{
 			{Delete: &types.DeleteGlobalSecondaryIndexAction{IndexName: &index}},
 		},
@@ -269,7 +295,7 @@ func (w world) dropIndex(t *testing.T, table, index string) {
 func provision(t *testing.T, client *dynamodb.Client, table string) {
 	t.Helper()
 	_, err := client.UpdateTable(t.Context(), &dynamodb.UpdateTableInput{
-		TableName: &table, BillingMode: types.BillingModeProvisioned,
+		TableName: &table, BillingMode: types.BillingModeProvisioned, DeletionProtectionEnabled: sdk.Bool(true),
 		ProvisionedThroughput: &types.ProvisionedThroughput{ReadCapacityUnits: sdk.Int64(1), WriteCapacityUnits: sdk.Int64(1)},
 	})
 	if err != nil {
@@ -322,7 +348,7 @@ func TestEnsureRefusesForeignIndexesAndExpiry(t *testing.T) {
 	name, index, hash := "remuda-requests", "by-due", "deadline"
 	w.dropIndex(t, name, index)
 	_, err := w.client.UpdateTable(t.Context(), &dynamodb.UpdateTableInput{
-		TableName:            &name,
+		TableName: &name, DeletionProtectionEnabled: sdk.Bool(true),
 		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: &hash, AttributeType: types.ScalarAttributeTypeS}},
 		GlobalSecondaryIndexUpdates: []types.GlobalSecondaryIndexUpdate{{Create: &types.CreateGlobalSecondaryIndexAction{
 			IndexName: &index, KeySchema: []types.KeySchemaElement{{AttributeName: &hash, KeyType: types.KeyTypeHash}},

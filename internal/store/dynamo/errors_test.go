@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -181,7 +182,7 @@ func TestForeignTablesAreNamed(t *testing.T) {
 func createTable(t *testing.T, client *dynamodb.Client, name, key string) {
 	t.Helper()
 	_, err := client.CreateTable(t.Context(), &dynamodb.CreateTableInput{
-		TableName: &name, BillingMode: types.BillingModePayPerRequest,
+		TableName: &name, BillingMode: types.BillingModePayPerRequest, DeletionProtectionEnabled: sdk.Bool(true),
 		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: &key, AttributeType: types.ScalarAttributeTypeS}},
 		KeySchema:            []types.KeySchemaElement{{AttributeName: &key, KeyType: types.KeyTypeHash}},
 	})
