@@ -1,9 +1,7 @@
 package lifecycle
 
 import (
-	"strings"
 	"time"
-	"unicode"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle/silence"
 )
@@ -145,9 +143,7 @@ func (v decider) fresh() bool {
 }
 
 // silent reports whether a host that once spoke has stopped through its own fault.
-func (v decider) silent() bool {
-	return v.Report != nil && v.Silent(v.Report.HeartbeatAt, v.p.Silence)
-}
+func (v decider) silent() bool { return v.Report != nil && v.Silent(v.Report.HeartbeatAt, v.p.Silence) }
 
 // excused reports whether a deadline that the host missed for want of a report is to be passed over. The host gets
 // as long as a job may run: after that, none can be on it, and a host that is really dead is paid for no longer.
@@ -201,20 +197,6 @@ func (v decider) interrupted() bool {
 }
 
 func (v decider) expired() bool { return reached(v.Record.Threshold, v.now) }
-
-// FirstLine keeps what an agent says to one readable line of valid UTF-8; the
-// whole detail stays in the report. The agent's text is untrusted: the line ends
-// at the first control character, so that none reaches a terminal.
-func FirstLine(s string) string {
-	const most = 200
-	s = strings.ToValidUTF8(strings.TrimSpace(s), "\uFFFD")
-	for i, c := range s {
-		if unicode.IsControl(c) || i >= most {
-			return strings.TrimSpace(s[:i])
-		}
-	}
-	return s
-}
 
 // held keeps a host that would be ended: an operator is looking at it, so it goes
 // on with what it does (docs/design.md#the-lifecycle).

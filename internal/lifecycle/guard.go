@@ -3,6 +3,8 @@ package lifecycle
 import (
 	"fmt"
 	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle/line"
 )
 
 // Breaker counts the interruptions of a pool's spot hosts: see policy.Breaker. It
@@ -50,7 +52,7 @@ func (h FleetHold) String() string {
 		s += " by " + h.By
 	}
 	if h.Reason != "" {
-		s += fmt.Sprintf(" (%s)", FirstLine(h.Reason))
+		s += fmt.Sprintf(" (%s)", line.First(h.Reason))
 	}
 	return s
 }

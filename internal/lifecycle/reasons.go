@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle/line"
 )
 
 // This file has the sentences of Decide, each with its code.
@@ -84,8 +86,8 @@ func (v decider) failed(code ReasonCode, what string) Reason {
 	if v.Report.Cause != CauseNone {
 		why += fmt.Sprintf(" (cause: %s)", v.Report.Cause)
 	}
-	if line := FirstLine(v.Report.Detail); line != "" {
-		why += ": " + line
+	if said := line.First(v.Report.Detail); said != "" {
+		why += ": " + said
 	}
 	return Reason{code, why}
 }

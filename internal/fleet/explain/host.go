@@ -11,6 +11,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet/hosts"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/line"
 )
 
 // OfRun names a workflow run.
@@ -228,8 +229,8 @@ func (t *hostExplainer) agent() string {
 	if p.Jobs > 0 {
 		s += fmt.Sprintf(", %d begun", p.Jobs)
 	}
-	if line := lifecycle.FirstLine(p.Detail); line != "" {
-		s += "; it says: " + line
+	if said := line.First(p.Detail); said != "" {
+		s += "; it says: " + said
 	}
 	return s + "."
 }
