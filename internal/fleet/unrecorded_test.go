@@ -68,3 +68,37 @@ func TestRecordsThatAreBack(t *testing.T) {
 		}
 	})
 }
+
+// copied is a cloud with a machine that has our tag by a copy.
+type copied struct {
+	fleet.Compute
+	id string
+}
+
+func (c *copied) List(ctx context.Context, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Machine], error) {
+	got, err := c.Compute.List(ctx, page)
+	for i, m := range got.Items {
+		got.Items[i].Foreign = m.InstanceID == c.id
+	}
+	return got, err
+}
+
+func TestTheCloudSweepLeavesForeignMachinesAlone(t *testing.T) {
+	cloud := &copied{}
+	inBubbleOf(t, func(o *fleet.Options) { cloud.Compute, o.Compute = o.Compute, cloud }, func(ctx context.Context, t *testing.T, w *world) {
+		go w.fleet.Sweep(ctx)
+		machines, err := w.compute.Launch(ctx, lifecycle.LaunchOrder{
+			Token: "stray", RequestID: "stray", Number: 1, Count: 2, Pool: "default", Repository: repository, RunID: "9",
+			ResourceClass: "large", CPU: 2, MemoryMiB: 4096, UsageClass: lifecycle.UsageOnDemand, InstanceTypes: []string{"*"},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cloud.id = machines[0].InstanceID
+		time.Sleep(12 * time.Minute)
+		page, err := w.compute.List(ctx, lifecycle.PageOf{})
+		if err != nil || len(page.Items) != 1 || page.Items[0].InstanceID != cloud.id {
+			t.Errorf("machines: %+v, %v; want only the foreign one", page.Items, err)
+		}
+	})
+}

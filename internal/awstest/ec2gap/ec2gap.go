@@ -16,6 +16,7 @@
 //     others who ask for deprecated ones.
 //   - Instances can end while they start, for a reason that only DescribeInstances
 //     tells, as with a key that the launch may not use.
+//   - Instances of a fleet show the instance profile of their launch template.
 //   - Instances can be hidden for a while, as EC2's eventual consistency does, and
 //     impaired.
 package ec2gap
@@ -58,6 +59,7 @@ type EC2 struct {
 	deleted  map[string]map[string]bool // versions, by template
 	hiding   bool
 	hidden   map[string]bool
+	profiles map[string]string // instance profiles, by instance
 	impaired map[string]bool
 	aged     map[string]bool // images that are deprecated
 	dying    *ec2Error       // why instances that are launched end at once
@@ -67,7 +69,7 @@ type EC2 struct {
 // Install puts the hooks into a proxy in front of moto.
 func Install(p *awstest.Proxy) *EC2 {
 	e := &EC2{
-		tokens: map[string]remembered{}, deleted: map[string]map[string]bool{}, hidden: map[string]bool{}, impaired: map[string]bool{}, aged: map[string]bool{}, dead: map[string]ec2Error{},
+		tokens: map[string]remembered{}, deleted: map[string]map[string]bool{}, hidden: map[string]bool{}, profiles: map[string]string{}, impaired: map[string]bool{}, aged: map[string]bool{}, dead: map[string]ec2Error{},
 	}
 	for operation, hook := range map[string]awstest.Hook{
 		"CreateFleet":                    e.createFleet,

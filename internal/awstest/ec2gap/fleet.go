@@ -147,18 +147,30 @@ func (f *fleet) run(o offering, n int) {
 		f.fail(o, *failure)
 		return
 	}
-	ids := element("instanceIds")
+	ids, profile := element("instanceIds"), f.profile(o)
 	for _, i := range launched.at("instancesSet").Nodes {
 		id := i.at("instanceId").Text
 		ids.Nodes = append(ids.Nodes, text("item", id))
-		f.e.launched(id)
+		f.e.launched(id, profile)
 	}
 	f.sets = append(f.sets, element("item", o.used(), text("lifecycle", string(o.usage)), ids, text("instanceType", o.Name)))
 }
 
-func (e *EC2) launched(id string) {
+// profile is the instance profile of a launch template's version; empty: it has none.
+func (f *fleet) profile(o offering) string {
+	answer, failure := askTree(f.r, f.forward, "DescribeLaunchTemplateVersions", url.Values{
+		"LaunchTemplateName": {o.template.Get("LaunchTemplateName")}, "LaunchTemplateVersion.1": {o.template.Get("Version")},
+	})
+	if failure != nil {
+		return ""
+	}
+	return answer.at("launchTemplateVersionSet", "item", "launchTemplateData", "iamInstanceProfile", "name").Text
+}
+
+func (e *EC2) launched(id, profile string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.profiles[id] = profile
 	if e.hiding {
 		e.hidden[id] = true
 	}

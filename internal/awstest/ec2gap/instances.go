@@ -12,7 +12,7 @@ func (n *node) drop(gone func(node) bool) { n.Nodes = slices.DeleteFunc(n.Nodes,
 
 func (e *EC2) describeInstances(w http.ResponseWriter, r *http.Request, forward func(*http.Request) *awstest.Answer) {
 	e.mu.Lock()
-	none := len(e.hidden) == 0 && len(e.dead) == 0
+	none := len(e.hidden)+len(e.dead)+len(e.profiles) == 0
 	e.mu.Unlock()
 	answer := forward(r)
 	if !none {
@@ -24,6 +24,7 @@ func (e *EC2) describeInstances(w http.ResponseWriter, r *http.Request, forward 
 				if why, dead := e.dead[set.Nodes[i].at("instanceId").Text]; dead {
 					set.Nodes[i].end(why)
 				}
+				e.showProfile(&set.Nodes[i])
 			}
 		})
 	}
@@ -35,6 +36,15 @@ func (n *node) end(why ec2Error) {
 	n.change("instanceState", func(s *node) { s.Nodes = []node{text("code", "48"), text("name", "terminated")} })
 	n.drop(func(c node) bool { return c.XMLName.Local == "stateReason" })
 	n.Nodes = append(n.Nodes, element("stateReason", text("code", why.code), text("message", why.message)))
+}
+
+// showProfile shows the instance profile of an instance of a fleet, which moto does not know.
+func (e *EC2) showProfile(i *node) {
+	if name := e.profiles[i.at("instanceId").Text]; name != "" && i.at("iamInstanceProfile", "arn").Text == "" {
+		i.drop(func(n node) bool { return n.XMLName.Local == "iamInstanceProfile" })
+		i.Nodes = append(i.Nodes, element("iamInstanceProfile",
+			text("arn", "arn:aws:iam::123456789012:instance-profile/"+name), text("id", "AIPA"+name)))
+	}
 }
 
 func (e *EC2) describeStatus(w http.ResponseWriter, r *http.Request, forward func(*http.Request) *awstest.Answer) {

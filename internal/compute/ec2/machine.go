@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"maps"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/aws"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
 // machines converts the instances of an answer, in the same order.
@@ -46,9 +48,28 @@ func (c *Compute) machines(ctx context.Context, instances []types.Instance) ([]l
 			m.UsageClass = lifecycle.UsageSpot
 		}
 		m.LaunchedAt = sdk.ToTime(i.LaunchTime).UTC().Round(0)
+		m.Foreign = c.foreign(i)
 		machines = append(machines, m)
 	}
 	return machines, nil
+}
+
+// foreign reports whether an instance with our tag was not launched by us: it lacks the tag of an order, or has another
+// instance profile than our hosts. People copy tags, and so does what builds images. It is logged once.
+func (c *Compute) foreign(i types.Instance) bool {
+	var why string
+	switch _, ordered := tagMap(i.Tags)[TagOrder]; {
+	case !ordered:
+		why = "it has no tag " + TagOrder
+	case c.o.InstanceProfile != "" && (i.IamInstanceProfile == nil || path.Base(sdk.ToString(i.IamInstanceProfile.Arn)) != path.Base(c.o.InstanceProfile)):
+		why = "its instance profile is not that of our hosts"
+	default:
+		return false
+	}
+	if _, said := c.strangers.LoadOrStore(sdk.ToString(i.InstanceId), true); !said {
+		c.log.Warn("an instance has our tag and is not ours; it is left alone", logkey.Instance, sdk.ToString(i.InstanceId), logkey.Reason, why)
+	}
+	return true
 }
 
 // tagged is what the tags say of a machine.

@@ -1,6 +1,7 @@
 package ec2_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,7 +13,11 @@ import (
 	service "github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/remuda-ci/remuda/internal/awstest"
+	"github.com/remuda-ci/remuda/internal/compute/catalogue"
+	"github.com/remuda-ci/remuda/internal/compute/ec2"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
@@ -230,5 +235,51 @@ func TestAbsentPermissionsAreNamed(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 		})
+	}
+}
+
+// People copy tags with "Launch more like this", and so does what builds images. What has our tag and was not launched
+// by us is foreign, and is logged once.
+func TestAMachineWithOurTagAloneIsForeign(t *testing.T) {
+	racepass.CoveredBy(t, "TestConformance")
+	w := newWorld(t)
+	var logs bytes.Buffer
+	o := w.options()
+	o.Logger = hclog.New(&hclog.LoggerOptions{Output: &logs})
+	c := w.ready(t, o)
+	ours := launch(t, c, order(t, c, 1, 1))[0]
+	foreign := func(order bool, profile string) string {
+		tags := []types.Tag{{Key: sdk.String(ec2.TagFleet), Value: sdk.String(prefix)}}
+		if order {
+			tags = append(tags, types.Tag{Key: sdk.String(ec2.TagOrder), Value: sdk.String("copied")})
+		}
+		input := &service.RunInstancesInput{
+			ImageId: sdk.String(w.images[catalogue.LocalArch()]), MinCount: sdk.Int32(1), MaxCount: sdk.Int32(1),
+			InstanceType:      types.InstanceTypeM5Large,
+			TagSpecifications: []types.TagSpecification{{ResourceType: types.ResourceTypeInstance, Tags: tags}},
+		}
+		if profile != "" {
+			input.IamInstanceProfile = &types.IamInstanceProfileSpecification{Name: &profile}
+		}
+		out, err := w.client.RunInstances(t.Context(), input)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return *out.Instances[0].InstanceId
+	}
+	want := map[string]bool{ours.InstanceID: false, foreign(false, ""): true, foreign(true, ""): true}
+	for range 2 {
+		page, err := c.List(t.Context(), lifecycle.PageOf{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]bool{}
+		for _, m := range page.Items {
+			got[m.InstanceID] = m.Foreign
+		}
+		equal(t, "foreign machines", want, got)
+	}
+	if n := strings.Count(logs.String(), "is not ours"); n != 2 {
+		t.Errorf("it was logged %d times:\n%s", n, logs.String())
 	}
 }

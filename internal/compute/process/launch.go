@@ -239,6 +239,7 @@ type machineJSON struct {
 	HostKey    string                 `json:"hostKey"`
 	State      lifecycle.MachineState `json:"-"`
 	Impaired   bool                   `json:"-"`
+	Foreign    bool                   `json:"-"`
 	EndReason  string                 `json:"-"`
 	lifecycle.Hardware
 	LaunchedAt      time.Time `json:"launchedAt"`

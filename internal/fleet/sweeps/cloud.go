@@ -18,7 +18,7 @@ import (
 
 // CloudSweep compares the cloud with the store, the cloud first: machines with
 // our tag and no record are ended, hosts whose machine is gone are too. What
-// is younger than the grace period or lacks our tag is never touched. If many
+// is younger than the grace period, lacks our tag or was not launched by us is never touched. If many
 // machines have no record, the records are lost and not the machines: none of them is ended.
 type CloudSweep struct {
 	op.Stages
@@ -146,7 +146,7 @@ func keptByHold(h lifecycle.FleetHold, otherwise string) lifecycle.Decision {
 
 // leak says why the machine has no owner, or "".
 func (sw *Sweeps) leak(ctx context.Context, m lifecycle.Machine, records map[string]lifecycle.Record, now time.Time) (string, error) {
-	if now.Sub(m.LaunchedAt) < sw.Timing.Grace {
+	if m.Foreign || now.Sub(m.LaunchedAt) < sw.Timing.Grace {
 		return "", nil
 	}
 	if r, ok := records[m.HostKey]; ok {
