@@ -173,7 +173,13 @@ func (p *Provision) stale(m lifecycle.Message, now time.Time) bool {
 
 func (p *Provision) fits(m lifecycle.Message) bool {
 	return m.Pool == p.q.Spec.Pool && (m.TrustKey == p.trustKey() || m.TrustKey == "") &&
-		matchesAny(p.q.Spec.InstanceTypes, m.InstanceType) && p.poolAllows(m.InstanceType)
+		matchesAny(p.q.Spec.InstanceTypes, m.InstanceType) && p.poolAllows(m.InstanceType) && p.largeEnough(m)
+}
+
+// largeEnough reports whether the host has what its class has now: the class may have grown since the host was launched.
+func (p *Provision) largeEnough(m lifecycle.Message) bool {
+	class := p.env.Classes[p.q.Spec.ResourceClass]
+	return m.CPU >= class.CPU && m.MemoryMiB >= class.MemoryMiB
 }
 
 func (p *Provision) poolAllows(instanceType string) bool {
