@@ -175,11 +175,12 @@ func (f *Fleet) Terminate(ctx context.Context, instanceID, reason string, now ti
 
 // Explain explains a run; see explain.Explainer.Explain.
 func (f *Fleet) Explain(ctx context.Context, repository, runID string, now time.Time) (Explanation, error) {
-	return f.explain.Explain(ctx, repository, runID, now)
+	return f.explain.Explain(ctx, lifecycle.Canonical(repository), runID, now)
 }
 
 // ExplainHost explains a host; see explain.Explainer.ExplainHost.
 func (f *Fleet) ExplainHost(ctx context.Context, instanceID string, of OfRun, now time.Time) (Explanation, error) {
+	of.Repository = lifecycle.Canonical(of.Repository)
 	return f.explain.ExplainHost(ctx, instanceID, of, now)
 }
 

@@ -182,7 +182,10 @@ func AssignmentOf(runnerName string) (assignment int64, ok bool) {
 	return assignment, ours && cut && err == nil
 }
 
-// RunKey identifies a workflow run across repositories.
+// Canonical is the name of a repository as the rows of a fleet have it. GitHub's names are the same in any case.
+func Canonical(repository string) string { return strings.ToLower(repository) }
+
+// RunKey identifies a workflow run across repositories, whose names are canonical.
 func RunKey(repository, runID string) string { return repository + "/" + runID }
 
 // LostJobOf names an attempt of a run in Record.LostJob.

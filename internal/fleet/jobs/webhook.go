@@ -37,6 +37,7 @@ func (js *Jobs) TakeWebhook(ctx context.Context, w lifecycle.Webhook, now time.T
 	if js.Options.Parse == nil {
 		return ErrNotOurs
 	}
+	w = canonical(w)
 	if w.Job != nil {
 		js.OnJob(*w.Job)
 	}
@@ -52,6 +53,19 @@ func (js *Jobs) TakeWebhook(ctx context.Context, w lifecycle.Webhook, now time.T
 	}
 	js.submit("webhook "+w.DeliveryID, js.newWebhookOp(w))
 	return nil
+}
+
+// canonical is a delivery with the name of its repository as the rows of the fleet have it.
+func canonical(w lifecycle.Webhook) lifecycle.Webhook {
+	if w.Job != nil {
+		j := *w.Job
+		j.Repository, w.Job = lifecycle.Canonical(j.Repository), &j
+	}
+	if w.Run != nil {
+		r := *w.Run
+		r.Repository, w.Run = lifecycle.Canonical(r.Repository), &r
+	}
+	return w
 }
 
 // concerns reports whether a webhook is about something that this fleet serves: a job

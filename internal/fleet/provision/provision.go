@@ -179,7 +179,7 @@ func (pr *Provisioner) NewProvision(d Demand) (*Provision, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.Spec = spec
+	d.Spec, d.Repository = spec, lifecycle.Canonical(d.Repository)
 	if d.Spec.JobsOf != "" && pr.GitHubJobs == nil {
 		return nil, errors.New("request a job-scoped host: this fleet has no job pools")
 	}

@@ -81,7 +81,7 @@ func (r *Release) State() []any {
 // alone; 0 means all attempts are released. With wait it is done once every host is pooled
 // or ended; a busy host gets there after its job.
 func (pr *Provisioner) NewRelease(repository, runID string, attempt int, wait bool) *Release {
-	r := &Release{env: pr, Stages: pr.Ops.Stages(""), repository: repository, runID: runID, attempt: attempt, wait: wait}
+	r := &Release{env: pr, Stages: pr.Ops.Stages(""), repository: lifecycle.Canonical(repository), runID: runID, attempt: attempt, wait: wait}
 	r.Next = r.step
 	return r
 }
