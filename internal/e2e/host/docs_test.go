@@ -111,10 +111,10 @@ var replacements = []struct {
 	{regexp.MustCompile(`--since=@\d+\.\d+`), "--since=@1767323045.678000"},
 }
 
-// unsteady are lines that may be there or not. The last are said when systemd goes
-// before agentd.
+// unsteady are lines that may be there or not. A listener whose registration was deleted may end before it is stopped. The last are said when
+// systemd goes before agentd.
 var unsteady = regexp.MustCompile(`^ *(Tasks|Memory|CPU|IO|IP): |sleep 0\.1$|reported: .* signal= |context canceled` +
-	`|cannot observe the host: .*connect to systemd|sd_notify failed|stopped by a signal`)
+	`|effect=stop reason="released, and no job runs"|cannot observe the host: .*connect to systemd|sd_notify failed|stopped by a signal`)
 
 // shell is a shell in a tree of processes. A second one is the first that has forked, before the exec.
 var shell = regexp.MustCompile(`─412 bash -e .*$`)
