@@ -86,7 +86,6 @@ func (c *copied) List(ctx context.Context, page lifecycle.PageOf) (lifecycle.Pag
 func TestTheCloudSweepLeavesForeignMachinesAlone(t *testing.T) {
 	cloud := &copied{}
 	inBubbleOf(t, func(o *fleet.Options) { cloud.Compute, o.Compute = o.Compute, cloud }, func(ctx context.Context, t *testing.T, w *world) {
-		go w.fleet.Sweep(ctx)
 		machines, err := w.compute.Launch(ctx, lifecycle.LaunchOrder{
 			Token: "stray", RequestID: "stray", Number: 1, Count: 2, Pool: "default", Repository: repository, RunID: "9",
 			ResourceClass: "large", CPU: 2, MemoryMiB: 4096, UsageClass: lifecycle.UsageOnDemand, InstanceTypes: []string{"*"},
@@ -95,6 +94,7 @@ func TestTheCloudSweepLeavesForeignMachinesAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		cloud.id = machines[0].InstanceID
+		go w.fleet.Sweep(ctx)
 		time.Sleep(12 * time.Minute)
 		page, err := w.compute.List(ctx, lifecycle.PageOf{})
 		if err != nil || len(page.Items) != 1 || page.Items[0].InstanceID != cloud.id {
