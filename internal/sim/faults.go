@@ -47,6 +47,7 @@ func (l *life) scheduleFaults() {
 	l.scheduleHostFaults()
 	l.scheduleHotFaults()
 	l.scheduleServiceFaults()
+	l.massSilence()
 	l.operators()
 }
 

@@ -20,7 +20,8 @@ type history struct {
 	registeredAs map[int64]int64
 	busySince    time.Time
 	idleSince    time.Time
-	ended        string // why its record was terminated
+	ended        string    // why its record was terminated
+	reportedAt   time.Time // when its last report was written
 	// reportedFor is the assignment that its agent reported for last.
 	reportedFor int64
 }
@@ -49,6 +50,7 @@ func (h *history) runOf(assignment int64) string {
 // reportWritten notes since when a host is busy, and since when it is not any more.
 func (w *Watcher) reportWritten(p lifecycle.Report) {
 	l := w.of(p.HostKey)
+	l.reportedAt = w.Now
 	switch {
 	case !p.Busy && !l.busySince.IsZero():
 		l.busySince, l.idleSince = time.Time{}, w.Now

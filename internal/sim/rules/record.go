@@ -100,6 +100,7 @@ func (w *Watcher) moved(l *history, before, after lifecycle.Record) {
 		w.Coverage.Actions[lifecycle.ActionTerminate]++
 		l.ended = after.Reason
 		w.checkTerminated(l, before)
+		w.checkManySilent(l, before, after)
 	}
 }
 

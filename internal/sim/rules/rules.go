@@ -16,6 +16,7 @@ const (
 	RuleReady           engine.Rule = "ready"              // what runs has registered for its assignment
 	RuleRunningEnded    engine.Rule = "running ended"      // a running host ends for its reasons only
 	RuleBusyEnded       engine.Rule = "busy ended"         // a job is never killed by bookkeeping
+	RuleManySilent      engine.Rule = "many silent"        // while many hosts are silent at once, none is ended for it
 	RuleHeld            engine.Rule = "held"               // what an operator holds is not claimed or ended
 	RuleFleetHeld       engine.Rule = "fleet held"         // no machine of a held fleet is ended
 	RuleLimit           engine.Rule = "limit"              // never more hosts than a limit allows

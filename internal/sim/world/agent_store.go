@@ -51,6 +51,9 @@ func (s agentStore) PutReport(_ context.Context, p lifecycle.Report) error {
 	if err := s.before("write report"); err != nil {
 		return err
 	}
+	if w.Now.Before(w.ReportsAwayUntil) {
+		return unavailable("write report", "no report is taken")
+	}
 	w.emit(Reporting{s.h, p})
 	w.PutReport(p)
 	w.Tell(s.h.Actor.Name, "reports", ReportLine(p))
