@@ -38,8 +38,13 @@ func (n *node) end(why ec2Error) {
 	n.Nodes = append(n.Nodes, element("stateReason", text("code", why.code), text("message", why.message)))
 }
 
-// showProfile shows the instance profile of an instance of a fleet, which moto does not know.
+// showProfile shows the instance profile of an instance of a fleet, which moto does not know. An instance that has ended has none: EC2
+// takes its network and security groups out of the answer, and is not known to leave the profile in.
 func (e *EC2) showProfile(i *node) {
+	if i.at("instanceState", "name").Text == "terminated" {
+		i.drop(func(n node) bool { return n.XMLName.Local == "iamInstanceProfile" })
+		return
+	}
 	if name := e.profiles[i.at("instanceId").Text]; name != "" && i.at("iamInstanceProfile", "arn").Text == "" {
 		i.drop(func(n node) bool { return n.XMLName.Local == "iamInstanceProfile" })
 		i.Nodes = append(i.Nodes, element("iamInstanceProfile",

@@ -75,7 +75,7 @@ type Compute struct {
 	// launching makes the calls of launches; nil: none was made yet, or the client of the others makes them.
 	launching service.HTTPClient
 	patience  sync.Once
-	// strangers are the instances that were logged as foreign, by id.
+	// strangers are the living instances that were logged as foreign, by id.
 	strangers sync.Map
 
 	mu        sync.Mutex

@@ -48,15 +48,20 @@ func (c *Compute) machines(ctx context.Context, instances []types.Instance) ([]l
 			m.UsageClass = lifecycle.UsageSpot
 		}
 		m.LaunchedAt = sdk.ToTime(i.LaunchTime).UTC().Round(0)
-		m.Foreign = c.foreign(i)
+		m.Foreign = c.foreign(i, m.State)
 		machines = append(machines, m)
 	}
 	return machines, nil
 }
 
 // foreign reports whether an instance with our tag was not launched by us: it lacks the tag of an order, or has another
-// instance profile than our hosts. People copy tags, and so does what builds images. It is logged once.
-func (c *Compute) foreign(i types.Instance) bool {
+// instance profile than our hosts. People copy tags, and so does what builds images. It is logged once. Of an instance that ends EC2 does not
+// show everything, so it is not judged.
+func (c *Compute) foreign(i types.Instance, s lifecycle.MachineState) bool {
+	if s == lifecycle.MachineEnding || s == lifecycle.MachineGone {
+		c.strangers.Delete(sdk.ToString(i.InstanceId))
+		return false
+	}
 	var why string
 	switch _, ordered := tagMap(i.Tags)[TagOrder]; {
 	case !ordered:
@@ -109,7 +114,10 @@ func endReason(s lifecycle.MachineState, why *types.StateReason) string {
 		return ""
 	}
 	code, text := sdk.ToString(why.Code), aws.Reason(sdk.ToString(why.Message))
-	if !strings.HasPrefix(text, code) {
+	switch {
+	case text == "":
+		text = code
+	case !strings.HasPrefix(text, code):
 		text = code + ": " + text
 	}
 	switch {

@@ -279,6 +279,13 @@ func TestAMachineWithOurTagAloneIsForeign(t *testing.T) {
 		}
 		equal(t, "foreign machines", want, got)
 	}
+	if err := c.Terminate(t.Context(), []string{ours.InstanceID}); err != nil {
+		t.Fatal(err)
+	}
+	ended, err := c.Describe(t.Context(), []string{ours.InstanceID})
+	if err != nil || ended[0].Foreign {
+		t.Errorf("of a host that has ended: %+v, error %v", ended, err)
+	}
 	if n := strings.Count(logs.String(), "is not ours"); n != 2 {
 		t.Errorf("it was logged %d times:\n%s", n, logs.String())
 	}
