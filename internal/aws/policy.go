@@ -167,13 +167,15 @@ func (n Names) services() []string {
 	return slices.Compact(all)
 }
 
-// volumeKeys are the keys that a policy names. An alias is no resource of a policy, so it stands for every key of the account, which
+// volumeKeys are the keys that a policy names. An alias is no resource of a policy, so it stands for every key of its account, which
 // EC2 alone may use.
 func (n Names) volumeKeys() []string {
 	var all []string
 	for _, key := range n.VolumeKeys {
-		switch {
-		case strings.Contains(key, "alias/"):
+		switch of, _, isAlias := strings.Cut(key, "alias/"); {
+		case isAlias && of != "":
+			all = append(all, of+"key/*")
+		case isAlias:
 			all = append(all, n.arn("kms", "key/*"))
 		case strings.HasPrefix(key, "arn:"):
 			all = append(all, key)

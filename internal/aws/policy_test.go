@@ -232,6 +232,7 @@ func TestKeysOfVolumes(t *testing.T) {
 		"arn:aws:kms:eu-west-1:210987654321:key/ci": "arn:aws:kms:eu-west-1:210987654321:key/ci",
 		"alias/ci": "arn:aws:kms:eu-west-1:123456789012:key/*",
 		"arn:aws:kms:eu-west-1:123456789012:alias/ci": "arn:aws:kms:eu-west-1:123456789012:key/*",
+		"arn:aws:kms:eu-west-1:210987654321:alias/ci": "arn:aws:kms:eu-west-1:210987654321:key/*",
 	} {
 		with := names
 		with.VolumeKeys = []string{key, key}
