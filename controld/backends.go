@@ -69,7 +69,7 @@ func newAWSBackends(ctx context.Context, c *config.Config, log hclog.Logger) (*b
 		templateVersion: compute.Template,
 		exhausted:       compute.Exhausted,
 		ensure:          role.keptAfter(fleet.Together(ensure...)),
-		started:         role.keep,
+		keepRole:        role.keep,
 		notices:         heard,
 		close:           func() error { return nil },
 	}, nil
@@ -152,7 +152,8 @@ type backends struct {
 	ensure          fleet.Ensure
 	notices         fleet.Notices // nil: none are received
 	sells           func(c fleet.Class, patterns ...[]string) bool
-	started         func(ctx context.Context) // by a daemon; nil: there is nothing to do
+	// keepRole writes what a later start needs while IAM does not answer; nil outside AWS.
+	keepRole func(ctx context.Context)
 	// endHosts ends every host; nil where hosts always outlive the daemon.
 	endHosts func(ctx context.Context) error
 	close    func() error
@@ -164,7 +165,7 @@ func newBackends(ctx context.Context, c *config.Config, log hclog.Logger, readOn
 	if c.Backend() == config.BackendAWS {
 		b, err := newAWSBackends(ctx, c, log)
 		if err == nil && !readOnly {
-			b.started(ctx)
+			b.keepRole(ctx)
 		}
 		return b, err
 	}

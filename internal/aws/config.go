@@ -148,8 +148,8 @@ func (e *CredentialsError) class() Class {
 
 // Metadata returns a client of this machine's instance metadata service. It uses only version 2: with version
 // 1, an attacker who makes a program on the machine fetch an address gets the machine's credentials. It is never asked through
-// a proxy, which would answer for another machine, or not at all. Its endpoint comes from the SDK's own variables. Calls counts its requests as "imds:…", apart from all others,
-// since they cost nothing; it may be nil.
+// a proxy, which would answer for another machine, or not at all. Its endpoint comes from the SDK's own variables. Calls
+// counts its requests as "imds:…", apart from all others, since they cost nothing; it may be nil.
 func Metadata(calls *Calls) (*imds.Client, error) {
 	env, err := config.NewEnvConfig()
 	if err != nil {

@@ -34,7 +34,7 @@ func (hs *Hosts) newStandby(ctx context.Context, r lifecycle.Record) (*lifecycle
 }
 
 // findStandby completes the decision that a host listens ahead of need: it asks GitHub for the id of the runner. While
-// GitHub does not list the runner, the host is kept as it is, but not for longer than it has to listen: its word costs a call each time.
+// GitHub does not list the runner, the host is kept as it is, but not for longer than ClaimTimeout, since each look costs a call.
 func (hs *Hosts) findStandby(ctx context.Context, r lifecycle.Record, d lifecycle.Decision, now time.Time) (lifecycle.Decision, error) {
 	runner, err := hs.GitHub.FindRunner(ctx, r.Repository, r.RunnerName)
 	switch {

@@ -38,8 +38,8 @@ func (sw *Sweeps) show(g massGuard, j *op.Recorder, held, all int, now time.Time
 		sw.Log.Error("many failed at once; none is ended for it", logkey.Guard, g.name, logkey.Count, held, logkey.Hosts, all)
 		e.Reason = fmt.Sprintf("%d of %d %s, so none is ended for it", held, all, g.what)
 	case held == 0 && before:
-		sw.Log.Info("no longer do many fail at once", logkey.Guard, g.name)
-		e.Reason = "no longer: many " + g.what
+		sw.Log.Info("guard is off", logkey.Guard, g.name)
+		e.Reason = "the guard is off: it held because many " + g.what
 	default:
 		return
 	}
