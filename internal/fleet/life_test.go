@@ -6,8 +6,19 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
+
+// sweepOnceItWaits has f sweep once the test waits for the first time: the clock of a
+// bubble stands still until then. What the test sets before holds for the first sweep.
+func sweepOnceItWaits(ctx context.Context, f *fleet.Fleet) {
+	select {
+	case <-time.After(time.Nanosecond):
+		f.Sweep(ctx)
+	case <-ctx.Done():
+	}
+}
 
 // inBubble runs a test with agents and sweeps going on in the background.
 func inBubble(t *testing.T, test func(ctx context.Context, t *testing.T, w *world)) {
@@ -17,7 +28,7 @@ func inBubble(t *testing.T, test func(ctx context.Context, t *testing.T, w *worl
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go w.agents(ctx)
-		go w.fleet.Sweep(ctx)
+		go sweepOnceItWaits(ctx, w.fleet)
 		test(ctx, t, w)
 		cancel()
 		synctest.Wait()

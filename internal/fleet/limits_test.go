@@ -37,7 +37,7 @@ func limitedWorld(t *testing.T, l policy.Limits, test func(ctx context.Context, 
 		defer synctest.Wait()
 		defer cancel()
 		go w.agents(ctx)
-		go w.fleet.Sweep(ctx)
+		go sweepOnceItWaits(ctx, w.fleet)
 		test(ctx, w)
 	})
 }

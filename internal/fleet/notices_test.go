@@ -80,7 +80,7 @@ func noticeWorld(t *testing.T, test func(ctx context.Context, w *world, a *annou
 		defer synctest.Wait()
 		defer cancel()
 		go w.agents(ctx)
-		go w.fleet.Sweep(ctx)
+		go sweepOnceItWaits(ctx, w.fleet)
 		go w.fleet.HearNotices(ctx)
 		test(ctx, w, a)
 	})

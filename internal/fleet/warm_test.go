@@ -47,7 +47,7 @@ func withWarm(warm fleet.WarmPool, change ...func(*fleet.Pool)) func(*fleet.Opti
 func inWarmBubble(t *testing.T, options func(*fleet.Options), test func(ctx context.Context, t *testing.T, w *world)) {
 	t.Helper()
 	inBubbleOf(t, options, func(ctx context.Context, t *testing.T, w *world) {
-		go w.fleet.Sweep(ctx)
+		go sweepOnceItWaits(ctx, w.fleet)
 		test(ctx, t, w)
 	})
 }
