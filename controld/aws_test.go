@@ -217,6 +217,9 @@ func TestCheckInTheAccount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if p.launchRate.PerSecond != 2 || p.launchRate.Burst != 3 { // those of EC2, else a burst of jobs is a burst of calls
+		t.Errorf("launches are gathered beyond %+v", p.launchRate)
+	}
 	made, err := p.ensure(t.Context(), false)
 	if err != nil || strings.Count(got.stdout, "would be created") != len(made) {
 		t.Errorf("%d were made, of these:\n%s%v", len(made), got.stdout, err)

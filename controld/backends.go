@@ -68,6 +68,7 @@ func newAWSBackends(ctx context.Context, c *config.Config, log hclog.Logger) (*b
 		hostKey:         func(instanceID string) string { return role.id + ":" + instanceID },
 		templateVersion: compute.Template,
 		exhausted:       compute.Exhausted,
+		launchRate:      fleet.Rate(compute.LaunchRate()),
 		ensure:          role.keptAfter(fleet.Together(ensure...)),
 		keepRole:        role.keep,
 		notices:         heard,
@@ -149,6 +150,7 @@ type backends struct {
 	hostKey         func(instanceID string) string
 	templateVersion func(ctx context.Context, pool string) (string, error)
 	exhausted       func(usage lifecycle.UsageClass) []lifecycle.Offering
+	launchRate      fleet.Rate // zero: launches are not gathered
 	ensure          fleet.Ensure
 	notices         fleet.Notices // nil: none are received
 	sells           func(c fleet.Class, patterns ...[]string) bool

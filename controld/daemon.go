@@ -94,7 +94,7 @@ func newDaemon(ctx context.Context, c *config.Config, replica string, stderr io.
 		Jobs:    jobOptions(c, records, d.hub), Releases: runnerReleases(d.hub),
 		Workers: workerOptions(c, records),
 		Pools:   hosts, Classes: classes(c), Sells: p.sells, Repositories: sweptRepositories(c),
-		TemplateVersion: p.templateVersion, Exhausted: p.exhausted, Ensure: p.ensure, HostKey: p.hostKey, Notices: instrument.Notices(p.notices, metrics),
+		TemplateVersion: p.templateVersion, Exhausted: p.exhausted, LaunchRate: p.launchRate, Ensure: p.ensure, HostKey: p.hostKey, Notices: instrument.Notices(p.notices, metrics),
 		ScaleDown: idle, Services: services, Limits: c.Limits.Policy(),
 		Replica: replica, Log: d.log.Named("fleet"), Observer: metrics, Timing: timing(c.Sweeps),
 	}); err != nil {

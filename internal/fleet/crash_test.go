@@ -73,14 +73,19 @@ func strikeEach(t *testing.T, live func(t *testing.T, at int) *fate) {
 
 // crashAt lets the first replica die, and another one live on.
 func crashAt(t *testing.T, at int, scene func(*world, context.Context), change ...func(*fleet.Options)) *fate {
-	w := jobWorld(t, crashMaximum, anyRun)
-	w.fleet = w.newFleet("second", append([]func(*fleet.Options){func(o *fleet.Options) { withJobs(o, w.hub, crashMaximum, anyRun) }}, change...)...)
+	return crashOf(t, at, crashMaximum, scene, change...)
+}
+
+// crashOf is crashAt with a job pool that may have so many hosts.
+func crashOf(t *testing.T, at, maximum int, scene func(*world, context.Context), change ...func(*fleet.Options)) *fate {
+	w := jobWorld(t, maximum, anyRun)
+	w.fleet = w.newFleet("second", append([]func(*fleet.Options){func(o *fleet.Options) { withJobs(o, w.hub, maximum, anyRun) }}, change...)...)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer synctest.Wait()
 	defer cancel()
 	mortal, die := context.WithCancel(ctx)
 	f := &fate{at: at, kill: die}
-	first, second := w.newFleet("first", append([]func(*fleet.Options){w.mortal(f, crashMaximum, anyRun)}, change...)...), w.fleet
+	first, second := w.newFleet("first", append([]func(*fleet.Options){w.mortal(f, maximum, anyRun)}, change...)...), w.fleet
 	w.hub.hear = func(ctx context.Context, webhook lifecycle.Webhook) error {
 		if !f.isDead() {
 			if err := first.TakeWebhook(ctx, webhook, time.Now()); err == nil || !f.isDead() {
@@ -116,9 +121,14 @@ func crashAt(t *testing.T, at int, scene func(*world, context.Context), change .
 
 // loseAnswerAt has one replica, one of whose answers is lost.
 func loseAnswerAt(t *testing.T, at int, scene func(*world, context.Context), change ...func(*fleet.Options)) *fate {
-	w := jobWorld(t, crashMaximum, anyRun)
+	return loseAnswerOf(t, at, crashMaximum, scene, change...)
+}
+
+// loseAnswerOf is loseAnswerAt with a job pool that may have so many hosts.
+func loseAnswerOf(t *testing.T, at, maximum int, scene func(*world, context.Context), change ...func(*fleet.Options)) *fate {
+	w := jobWorld(t, maximum, anyRun)
 	f := &fate{at: at}
-	w.fleet = w.newFleet("first", append([]func(*fleet.Options){w.mortal(f, crashMaximum, anyRun)}, change...)...)
+	w.fleet = w.newFleet("first", append([]func(*fleet.Options){w.mortal(f, maximum, anyRun)}, change...)...)
 	w.hub.hear = func(ctx context.Context, webhook lifecycle.Webhook) error {
 		err := w.fleet.TakeWebhook(ctx, webhook, time.Now())
 		if err != nil && !isExists(err) && !isNotOurs(err) {
@@ -211,10 +221,12 @@ func (w *world) provideHot(ctx context.Context) {
 
 // checkLimits: no more turns, nor hosts at work for them, than the pool may have,
 // and no host that is taken from its job.
-func (w *world) checkLimits() {
+func (w *world) checkLimits() { w.checkMaximum(crashMaximum) }
+
+func (w *world) checkMaximum(maximum int) {
 	w.t.Helper()
-	if open := len(w.turns().Open); open > crashMaximum {
-		w.t.Fatalf("%d turns are open, and %d may be", open, crashMaximum)
+	if open := len(w.turns().Open); open > maximum {
+		w.t.Fatalf("%d turns are open, and %d may be", open, maximum)
 	}
 	serving := 0
 	for _, r := range w.records() {
@@ -226,8 +238,8 @@ func (w *world) checkLimits() {
 			serving++
 		}
 	}
-	if serving > crashMaximum {
-		w.t.Fatalf("%d hosts serve the pool, and %d may", serving, crashMaximum)
+	if serving > maximum {
+		w.t.Fatalf("%d hosts serve the pool, and %d may", serving, maximum)
 	}
 }
 

@@ -41,6 +41,7 @@ type (
 	WarmPool      = ports.WarmPool
 	JobPool       = ports.JobPool
 	Timing        = ports.Timing
+	Rate          = ports.Rate
 	JobOptions    = jobs.Options
 	ScaleDown     = scaledown.Options
 

@@ -16,6 +16,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/remuda-ci/remuda/internal/fleet/explain"
+	"github.com/remuda-ci/remuda/internal/fleet/gather"
 	"github.com/remuda-ci/remuda/internal/fleet/hosts"
 	"github.com/remuda-ci/remuda/internal/fleet/jobs"
 	"github.com/remuda-ci/remuda/internal/fleet/op"
@@ -50,6 +51,9 @@ type Options struct {
 	// Exhausted are the offerings of a usage class that were short of capacity a
 	// short while ago: a launch leaves them out. nil: none are known.
 	Exhausted func(usage lifecycle.UsageClass) []lifecycle.Offering
+	// LaunchRate is at what rate this replica may launch: launches that would exceed it are gathered into few calls. Zero: each has
+	// a call of its own.
+	LaunchRate ports.Rate
 	// Ensure is what a refresh does first; nil: nothing.
 	Ensure Ensure
 	// Guards keeps the fleet's hold, its breakers and limits; nil: there are none.
@@ -195,6 +199,7 @@ func (f *Fleet) lowerRooms(o Options, health *hosts.GitHubHealth) {
 		Pools: o.Pools, Classes: o.Classes, Sells: o.Sells, Exhausted: o.Exhausted,
 		Timing: o.Timing, Log: o.Log, Observer: o.Observer, Ops: f.ops,
 	}
+	f.provision.Batches = gather.New(o.LaunchRate, &gather.Batches{Store: o.Store, Compute: o.Compute, Timing: o.Timing, Log: o.Log, Ops: f.ops})
 	f.hosts.After = []hosts.AfterFunc{f.quota.HostForgotten, f.quota.RunnerLost, f.quota.VersionRefused}
 	if f.jobs != nil {
 		f.hosts.JobStore, f.provision.GitHubJobs = f.jobs.Options.Store, f.jobs.Options.GitHub
@@ -228,8 +233,11 @@ func (f *Fleet) upperRooms(o Options) {
 
 // resume goes on with a request that stood still.
 func (f *Fleet) resume(q lifecycle.Request) op.Op {
-	if q.Kind == lifecycle.RequestWarm {
+	switch q.Kind {
+	case lifecycle.RequestWarm:
 		return f.warm.NewClose(q.Spec.Pool)
+	case lifecycle.RequestBatch:
+		return f.provision.Batches.Resume(q)
 	}
 	return f.provision.Resume(q)
 }

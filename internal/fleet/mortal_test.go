@@ -24,6 +24,8 @@ type fate struct {
 	kill func()
 	dead bool
 	what string // the effect that was struck
+	// takes is how long each effect takes.
+	takes time.Duration
 }
 
 var errDead = errors.New("this replica is dead")
@@ -42,6 +44,7 @@ func (f *fate) effect(what string, do func() error) error {
 		f.what, f.dead = what, f.kill != nil
 	}
 	f.mu.Unlock()
+	time.Sleep(f.takes)
 	err := do()
 	switch {
 	case struck && f.kill != nil:

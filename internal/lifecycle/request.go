@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"reflect"
 	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle/batch"
 )
 
 // Spec is what a caller asked for in one Provision, defaults filled in. Two
@@ -54,6 +56,7 @@ const (
 	RequestForSlot     RequestKind = "slot"        // a slot of a job pool that was assigned for a job
 	RequestForSpare    RequestKind = "spare"       // a slot that keeps a job pool's minimum
 	RequestWarm        RequestKind = "warm"        // the hosts of a warm pool
+	RequestBatch       RequestKind = "batch"       // one call for the launches of Members
 )
 
 // Request is one Provision with its progress, so that any replica can finish it.
@@ -74,20 +77,20 @@ type Request struct {
 	Deadline time.Time `json:"deadline"`
 	// Taken are the hosts that the request has and has not given up.
 	Taken []Taken `json:"taken,omitempty"`
-	// Launch is the launch that is under way, written before its call and
-	// removed once its machines are recorded. Launches counts them all.
+	// Launch is the launch that is under way, written before its call and removed once its machines are recorded. Launches counts them all.
 	Launch   *LaunchOrder `json:"launch,omitempty"`
 	Launches int          `json:"launches,omitempty"`
+	// Members are the launches that a batch serves, in the order in which they get its machines.
+	Members []batch.Member `json:"members,omitempty"`
 	// OnDemand is set once spot capacity ran out and the request fell back.
 	OnDemand bool `json:"onDemand,omitempty"`
-	// Failures counts the launches in a row for a warm pool whose hosts did not come
-	// up, and before NotBefore no other is made.
+	// Failures counts the launches in a row for a warm pool whose hosts did not come up, and before NotBefore no other
+	// is made. The machines of a batch may be missing from the cloud's answers until NotBefore.
 	Failures  int       `json:"failures,omitempty"`
 	NotBefore time.Time `json:"notBefore,omitzero"`
 	// Shortage says what the last launch lacked.
 	Shortage string `json:"shortage,omitempty"`
-	// QuotaReason says which limit on hosts keeps the request from taking more, and
-	// which runs have those hosts.
+	// QuotaReason says which limit on hosts keeps the request from taking more, and which runs have those hosts.
 	QuotaReason string `json:"full,omitempty"`
 
 	// ReleasedAt is when the run was released; no host is taken after it.
@@ -95,8 +98,7 @@ type Request struct {
 	Outcome    Outcome   `json:"outcome,omitempty"`
 	// Reason says in a sentence what was missing, or why the request ended.
 	Reason string `json:"reason,omitempty"`
-	// Unattended is set when no caller received the outcome: its ready hosts are
-	// released when they get no job.
+	// Unattended is set when no caller received the outcome: its ready hosts are released when they get no job.
 	Unattended bool `json:"unattended,omitempty"`
 
 	// ReplacementOf is set on a request that was made for an interrupted host.
@@ -204,6 +206,8 @@ type LaunchOrder struct {
 	// Exclude are offerings that were short of capacity when the order was written.
 	// They are used anyway if nothing else is left.
 	Exclude []Offering `json:"without,omitempty"`
+	// Batch is the request id of the batch that makes this launch; empty: it has a call of its own.
+	Batch string `json:"batch,omitempty"`
 }
 
 // Offering is an instance type in a zone, or with an empty InstanceType a place as a whole, such as a subnet.

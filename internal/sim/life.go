@@ -67,6 +67,14 @@ func (l *life) configure() {
 	l.heat()
 }
 
+// launchRate is so low in some lives that most launches are gathered.
+func (l *life) launchRate() fleet.Rate {
+	if l.script != nil || l.Config.Seed%3 != 2 {
+		return fleet.Rate{}
+	}
+	return fleet.Rate{PerSecond: 0.1, Burst: 1}
+}
+
 // warmUp gives two pools warm hosts, until the faults end.
 func (l *life) warmUp() {
 	l.warm = &fleet.WarmPool{

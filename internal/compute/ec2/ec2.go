@@ -275,6 +275,11 @@ var defaultRates = Rates{
 	Reads: Rate{20, 50}, Changes: Rate{5, 25},
 }
 
+// LaunchRate is how fast this process may call CreateFleet. Launches beyond it are better made in one call.
+func (c *Compute) LaunchRate() Rate {
+	return Rate{PerSecond: float64(c.pace.launches.Limit()), Burst: c.pace.launches.Burst()}
+}
+
 type pacing struct {
 	launches, launched, terminations, terminated, reads, changes *rate.Limiter
 }

@@ -258,6 +258,12 @@ func (SilentObserver) Guarded(string, int) {}
 
 func (SilentObserver) RunnersEnd(map[string]time.Time) {}
 
+// Rate is how many calls may be made at once, and how many more each second. The zero value is no bound.
+type Rate struct {
+	PerSecond float64
+	Burst     int
+}
+
 // Class is a resource class: what a host of it must have at least.
 type Class struct {
 	CPU       int

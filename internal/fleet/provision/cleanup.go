@@ -76,8 +76,11 @@ func (t *requestCleanup) adopt(ctx context.Context, now time.Time) (op.Progress,
 	l := &t.launcher
 	switch {
 	case !l.called:
-		if err := l.Call(ctx, t.env, *t.q.Launch, true); err != nil {
+		if err := l.Call(ctx, t.env, t.q, true, now); err != nil {
 			return op.Again, fmt.Errorf("find machines of request %s: %w", t.q.RequestID, err)
+		}
+		if !l.called {
+			return op.Wait(l.wait), nil
 		}
 		t.awaitLaunch(t.q.Launch.Count-len(l.Result.Machines), now)
 	case l.Recording():

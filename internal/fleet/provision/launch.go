@@ -43,6 +43,7 @@ func (p *Provision) intend(ctx context.Context, now time.Time) (op.Progress, err
 		without = p.env.Exhausted(quota.UsageOf(q))
 	}
 	q = p.env.WithIntent(q, count, version, without)
+	q.Launch.Batch = p.env.Batches.Join(q, now)
 	return p.write(ctx, q, now, func() {
 		if why != "" {
 			p.Events.RecordEffect(op.RequestEvent(q, lifecycle.ActionLaunch, lifecycle.Reason{Code: lifecycle.ReasonSpotPaused, Text: why}, now))
@@ -92,7 +93,10 @@ func (p *Provision) callLaunch(ctx context.Context, now time.Time) (op.Progress,
 			return op.Again, err
 		}
 	}
-	err := p.launcher.Call(ctx, p.env, *p.q.Launch, late)
+	err := p.launcher.Call(ctx, p.env, p.q, late, now)
+	if err == nil && !p.launcher.called {
+		return p.awaitBatch(ctx, now)
+	}
 	if p.launcher.Recording() {
 		p.Events.Effects++
 	}
@@ -104,6 +108,14 @@ func (p *Provision) callLaunch(ctx context.Context, now time.Time) (op.Progress,
 		return op.Again, p.launchErr
 	}
 	return op.Again, nil
+}
+
+// awaitBatch waits for the call of the batch that makes the launch.
+func (p *Provision) awaitBatch(ctx context.Context, now time.Time) (op.Progress, error) {
+	if p.q.DueAt.Sub(now) < p.env.Timing.Takeover/2 {
+		return p.write(ctx, p.q, now, func() {}) // still alive
+	}
+	return op.Wait(p.launcher.wait), nil
 }
 
 // LaunchOrAdopt makes the call, unless it is late. A call that may have been made
@@ -187,7 +199,7 @@ func (p *Provision) closeLaunch(ctx context.Context, now time.Time) (op.Progress
 	if err := p.env.Quota.SettleLaunch(ctx, p.q, p.launcher.Result, now); err != nil {
 		return op.Again, err
 	}
-	q, short := p.q, p.launcher.Short
+	q, short, refused := p.q, p.launcher.Short, p.launcher.refused
 	q.Launch, q.Shortage, q.QuotaReason = nil, "", ""
 	for _, r := range p.unrecorded {
 		q.Taken = append(slices.Clip(q.Taken), lifecycle.Taken{HostKey: r.HostKey, InstanceID: r.InstanceID})
@@ -199,7 +211,7 @@ func (p *Provision) closeLaunch(ctx context.Context, now time.Time) (op.Progress
 		q.OnDemand = q.OnDemand || fellBack
 		p.Events.RecordEffect(op.RequestEvent(q, lifecycle.ActionLaunch, lifecycle.Reason{Code: lifecycle.ReasonShortage, Text: short.Error()}, now))
 	}
-	return p.write(ctx, q, now, func() {
+	progress, err := p.write(ctx, q, now, func() {
 		p.unrecorded, p.launcher = nil, Launcher{}
 		if short != nil && !fellBack {
 			p.retryAt = now.Add(p.env.Timing.Relaunch)
@@ -209,6 +221,11 @@ func (p *Provision) closeLaunch(ctx context.Context, now time.Time) (op.Progress
 			p.search = selecting
 		}
 	})
+	if err == nil && refused != nil {
+		p.launchErr = fmt.Errorf("launch %d hosts: %w", p.q.Missing(), refused)
+		return op.Again, p.launchErr
+	}
+	return progress, err
 }
 
 // Launcher makes a launch whose order is written in a request's row: it reserves quota, makes the call, and
@@ -229,10 +246,14 @@ type Launcher struct {
 	recorded int
 	// Short is why the call made fewer machines than were ordered; nil: it did not.
 	Short *lifecycle.ShortageError
+	// wait is when to ask again for the launch of a batch whose call was not made yet.
+	wait time.Duration
+	// refused is why the call of the launch's batch was refused; nil: it was not.
+	refused error
 }
 
 func (l Launcher) state() []any {
-	return []any{l.fresh, l.reserved, l.called, l.Result.Machines, l.Result.Answered, l.recorded, l.Short != nil}
+	return []any{l.fresh, l.reserved, l.called, l.Result.Machines, l.Result.Answered, l.recorded, l.Short != nil, l.refused != nil}
 }
 
 // NewLauncher returns the launcher of an order that was just written, whose call nothing has tried.
@@ -255,15 +276,33 @@ func (l *Launcher) Reserve(ctx context.Context, pr *Provisioner, q lifecycle.Req
 	return room, l.reserved, err
 }
 
-// Call makes the call of the order, or finds what a call before a crash has made. A
-// late launch is only looked for. A shortage is no error: see Short.
-func (l *Launcher) Call(ctx context.Context, pr *Provisioner, order lifecycle.LaunchOrder, late bool) error {
-	result, err := pr.LaunchOrAdopt(ctx, order, l.fresh, late)
+// Call makes the call of the launch of q, or finds what a call before a crash has made. A
+// late launch is only looked for. A shortage is no error: see Short. A launch that is part of a
+// batch waits for the batch, and is not called until then.
+func (l *Launcher) Call(ctx context.Context, pr *Provisioner, q lifecycle.Request, late bool, now time.Time) error {
+	if q.Launch.Batch != "" {
+		return l.await(ctx, pr, q, late, now)
+	}
+	result, err := pr.LaunchOrAdopt(ctx, *q.Launch, l.fresh, late)
 	l.fresh, l.Result = false, result
 	if err != nil && !errors.As(err, &l.Short) {
 		return err
 	}
 	l.called = true
+	return nil
+}
+
+// await takes what the launch of q has of its batch, once that was made.
+func (l *Launcher) await(ctx context.Context, pr *Provisioner, q lifecycle.Request, late bool, now time.Time) error {
+	share, err := pr.Batches.Await(ctx, q, late, now)
+	l.fresh, l.wait = false, share.Wait
+	if err != nil || !share.Done {
+		return err
+	}
+	l.called, l.Result = true, quota.LaunchResult{Machines: share.Machines, Answered: share.Answered}
+	if l.refused = share.Refused; share.Short != "" && l.refused == nil {
+		l.Short = &lifecycle.ShortageError{Ordered: q.Launch.Count, Got: len(share.Machines), Reason: share.Short}
+	}
 	return nil
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/remuda-ci/remuda/internal/fleet/gather"
 	"github.com/remuda-ci/remuda/internal/fleet/hosts"
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/fleet/ports"
@@ -456,6 +457,7 @@ type Provisioner struct {
 	GitHubJobs ports.GitHubJobs
 	Hosts      *hosts.Hosts
 	Quota      *quota.Ledger
+	Batches    *gather.Batches
 
 	Pools   map[string]ports.Pool
 	Classes map[string]ports.Class

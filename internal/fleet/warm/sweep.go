@@ -315,7 +315,7 @@ func (s *Sweep) reserveLaunch(ctx context.Context, now time.Time) (op.Progress, 
 // to be ready, or for a pool without warm hosts, it is not made any more.
 func (s *Sweep) callLaunch(ctx context.Context, now time.Time) (op.Progress, error) {
 	order, late := *s.q.Launch, !now.Before(s.q.Deadline) || s.env.Pools[s.q.Spec.Pool].Warm == nil
-	if err := s.launcher.Call(ctx, s.env.Provision, order, late); err != nil {
+	if err := s.launcher.Call(ctx, s.env.Provision, s.q, late, now); err != nil {
 		s.failed(fmt.Errorf("launch %d hosts: %w", order.Count, err))
 		return s.skip()
 	}

@@ -24,7 +24,7 @@ func TestStatesAreWhole(t *testing.T) {
 		{"provision", "booking", nil},
 		{"provision", "selection", nil},
 		{"provision", "indexed", nil},
-		{"provision", "Launcher", nil},
+		{"provision", "Launcher", map[string]string{"wait": "only says how long to wait"}},
 		{"provision", "requestCleanup", map[string]string{"env": "shared", "journal": "history"}},
 		{"provision", "Release", map[string]string{"env": "shared", "repository": "the same for all", "runID": "part of its name"}},
 		{"sweeps", "DueSweep", map[string]string{"env": "shared"}},

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/batch"
 	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
 	"github.com/remuda-ci/remuda/internal/policy"
 	"github.com/remuda-ci/remuda/internal/sim/engine"
@@ -87,6 +88,15 @@ func (w *Watcher) launching(l policy.Limit) int {
 // are gone.
 func (w *Watcher) recorded(q lifecycle.Request) int {
 	n := 0
+	if q.Launch.Batch != "" {
+		for _, t := range w.shareOf(q) {
+			m := w.Machines[t.InstanceID]
+			if _, err := w.Truth.Instance(engine.Background, t.HostKey); err == nil || m == nil || m.State == lifecycle.MachineGone {
+				n++
+			}
+		}
+		return n
+	}
 	for _, m := range w.Machines {
 		if m.RequestID != q.RequestID || m.RunID != q.RunID || m.Launch != q.Launch.Number {
 			continue
@@ -96,6 +106,17 @@ func (w *Watcher) recorded(q lifecycle.Request) int {
 		}
 	}
 	return n
+}
+
+// shareOf are the machines that a request has of the batch that makes its launch, as far as that was made.
+func (w *Watcher) shareOf(q lifecycle.Request) []lifecycle.Taken {
+	row, err := w.Truth.Request(engine.Background, batch.Repository, batch.Run(q.Launch.Pool), q.Launch.Batch)
+	if err != nil {
+		return nil
+	}
+	m := batch.Member{Repository: q.Repository, RunID: q.RunID, RequestID: q.RequestID, Launch: q.Launch.Number, Count: q.Launch.Count}
+	from, to, _ := batch.Share(row.Members, m, len(row.Taken))
+	return row.Taken[from:to]
 }
 
 func within(l policy.Limit, repository string) bool {

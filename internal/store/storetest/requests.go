@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/batch"
 	"github.com/remuda-ci/remuda/internal/store"
 )
 
@@ -51,8 +52,9 @@ func fullRequest(requestID string) lifecycle.Request {
 		Launch: &lifecycle.LaunchOrder{
 			Token: "token", RequestID: requestID, Number: 1, Count: 1, Pool: "default", Repository: repository, RunID: runID,
 			ResourceClass: "large", CPU: 2, MemoryMiB: 4096, UsageClass: lifecycle.UsageSpot, InstanceTypes: []string{"c6i.large"}, PoolTypes: []string{"c*"}, TemplateVersion: "7",
-			Exclude: []lifecycle.Offering{{InstanceType: "c6i.large", Place: "local-a"}, {Place: "subnet-1"}},
+			Exclude: []lifecycle.Offering{{InstanceType: "c6i.large", Place: "local-a"}, {Place: "subnet-1"}}, Batch: "batch-1",
 		},
+		Members:  []batch.Member{{Repository: "acme/a", RunID: "1", RequestID: "x", Launch: 2, Count: 3}},
 		Launches: 2, OnDemand: true, Shortage: "no c6i.large in zone local-a", QuotaReason: "all 10 are taken", Failures: 3, NotBefore: start.Add(3 * time.Minute),
 		ReleasedAt: start.Add(time.Minute), Outcome: lifecycle.OutcomeReady, Reason: "all there", Unattended: true, MaxHosts: 7,
 		DueAt: start.Add(2 * time.Minute), ExpiresAt: start.Add(10 * time.Hour),
