@@ -54,9 +54,9 @@ test: ## everything that proves the project without root (PACKAGES= FRESH=1 FLAG
 	@scripts/host-tools systemd-analyze
 	@CGO_ENABLED=0 go run -trimpath ./internal/testrun/cmd/testrun $(if $(FRESH),-fresh) $(if $(PACKAGES),-packages '$(PACKAGES)') -- $(FLAGS)
 
-test-host: ## what needs root on Debian: agentd under a real systemd, the image scripts, the packages (FLAGS="-run TestLife")
+test-host: ## what needs root on Debian: agentd under a real systemd, the image scripts, the packages (FLAGS="-run TestLife" SYSTEM=ubuntu-24.04)
 	@[[ $$(id -u) != 0 ]] || $(MAKE) --silent --no-print-directory $(TOOLS)/nfpm
-	@scripts/test-host $(FLAGS)
+	@$(if $(SYSTEM),SYSTEM=$(SYSTEM)) scripts/test-host $(FLAGS)
 
 demo: build ## a workflow on this machine, cold, warm and hot, with tables of what happened (ARGS=)
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./internal/demo

@@ -109,11 +109,12 @@ var replacements = []struct {
 	{regexp.MustCompile(`(Main PID:|Process:) \d+`), "$1 412"},
 	{regexp.MustCompile(`([├└]─) *\d+ `), "${1}412 "},
 	{regexp.MustCompile(`--since=@\d+\.\d+`), "--since=@1767323045.678000"},
+	{regexp.MustCompile(`Loaded: loaded \(/usr/lib/`), "Loaded: loaded (/lib/"}, // newer systems have no other /lib
 }
 
 // unsteady are lines that may be there or not. A listener whose registration was deleted may end before it is stopped. The last are said when
-// systemd goes before agentd.
-var unsteady = regexp.MustCompile(`^ *(Tasks|Memory|CPU|IO|IP): |sleep 0\.1$|reported: .* signal= |context canceled` +
+// systemd goes before agentd. The drop-in is there with systemd 254 and newer.
+var unsteady = regexp.MustCompile(`^ *(Tasks|Memory|CPU|IO|IP|Drop-In): |^ *└─restart-steps\.conf|sleep 0\.1$|reported: .* signal= |context canceled` +
 	`|effect=stop reason="released, and no job runs"|cannot observe the host: .*connect to systemd|sd_notify failed|stopped by a signal`)
 
 // shell is a shell in a tree of processes. A second one is the first that has forked, before the exec.

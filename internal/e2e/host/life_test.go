@@ -143,6 +143,10 @@ func (l *life) agentIsKilled() {
 	if after := l.identity(firstRunner); after != before || before == "" {
 		l.Errorf("the runner's unit was %q and is %q", before, after)
 	}
+	// Each restart of a unit is a failure to systemd 254 and newer, unless the unit says otherwise.
+	if state := l.host.property("remuda-power-off.service", "ActiveState"); state != "inactive" {
+		l.Errorf("one restart, and the unit that powers the host off is %s", state)
+	}
 	l.host.open("killed")
 	l.succeeds("101", "killed")
 }
