@@ -39,28 +39,24 @@ func newAWSBackends(ctx context.Context, c *config.Config, log hclog.Logger) (*b
 	if err != nil {
 		return nil, &configError{fmt.Errorf("aws: %w", err)}
 	}
-	records := dynamo.New(dynamodb.NewFromConfig(cfg), dynamo.Options{Prefix: c.AWS.Prefix, Logger: log.Named("store")})
+	records := dynamo.New(dynamodb.NewFromConfig(cfg), storeOptions(c, log))
 	role, err := findHostRole(ctx, cfg, c.AWS.InstanceProfile, records.Store, log)
 	if err != nil {
 		return nil, err
 	}
-	pools, err := ec2Pools(c)
+	o, err := newAWSOptions(c, cfg.Region, role.id, log)
 	if err != nil {
 		return nil, err
 	}
-	compute, err := ec2.New(ec2api.NewFromConfig(cfg), ec2.Options{
-		Prefix: c.AWS.Prefix, Region: cfg.Region, RoleID: role.id, InstanceProfile: c.AWS.InstanceProfile, Pools: pools, Logger: log.Named("ec2"),
-	})
+	compute, err := ec2.New(ec2api.NewFromConfig(cfg), o.compute)
 	if err != nil {
 		return nil, &configError{err}
 	}
-	messages := sqs.New(sqsapi.NewFromConfig(cfg), sqs.Options{
-		Prefix: c.AWS.Prefix, Queues: queues(c), Retention: retention(c), Logger: log.Named("queue"),
-	})
+	messages := sqs.New(sqsapi.NewFromConfig(cfg), o.queue)
 	ensure := []fleet.Ensure{records.Ensure, messages.Ensure, compute.Ensure}
 	var heard fleet.Notices
-	if c.AWS.Notices {
-		queue := notices.New(sqsapi.NewFromConfig(cfg, patient), notices.Options{Prefix: c.AWS.Prefix, Logger: log.Named("notices")})
+	if o.notices != nil {
+		queue := notices.New(sqsapi.NewFromConfig(cfg, patient), *o.notices)
 		heard, ensure = queue, append(ensure, queue.Ensure)
 	}
 	return &backends{
@@ -74,6 +70,36 @@ func newAWSBackends(ctx context.Context, c *config.Config, log hclog.Logger) (*b
 		notices:         heard,
 		close:           func() error { return nil },
 	}, nil
+}
+
+// storeOptions are those of the records of a fleet in AWS.
+func storeOptions(c *config.Config, log hclog.Logger) dynamo.Options {
+	return dynamo.Options{Prefix: c.AWS.Prefix, Logger: log.Named("store")}
+}
+
+// awsOptions are what the backends of a fleet in AWS are made with, beside those of the store.
+type awsOptions struct {
+	compute ec2.Options
+	queue   sqs.Options
+	notices *notices.Options // nil: none are received
+}
+
+// newAWSOptions are those of a configuration, for hosts with the role of this id.
+func newAWSOptions(c *config.Config, region, roleID string, log hclog.Logger) (awsOptions, error) {
+	pools, err := ec2Pools(c)
+	if err != nil {
+		return awsOptions{}, err
+	}
+	o := awsOptions{
+		compute: ec2.Options{
+			Prefix: c.AWS.Prefix, Region: region, RoleID: roleID, InstanceProfile: c.AWS.InstanceProfile, Pools: pools, Logger: log.Named("ec2"),
+		},
+		queue: sqs.Options{Prefix: c.AWS.Prefix, Queues: queues(c), Retention: retention(c), Logger: log.Named("queue")},
+	}
+	if c.AWS.Notices {
+		o.notices = &notices.Options{Prefix: c.AWS.Prefix, Logger: log.Named("notices")}
+	}
+	return o, nil
 }
 
 // patient makes a client wait for the answer of a long poll.

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -45,6 +44,7 @@ type daemon struct {
 	presence *sweeps.Presence // how many replicas share GitHub's limits
 	grpc     *server.Server
 	web      *web.Server
+	ready    func(context.Context) error // the check of the store that both servers answer with
 }
 
 // newDaemon builds everything. Nothing runs before serve. No other process may have the same replica name.
@@ -70,22 +70,34 @@ func newDaemon(ctx context.Context, c *config.Config, replica string, stderr io.
 		}
 	}()
 	d.metrics = telemetry.NewMetrics()
-	metrics, p := d.metrics, d.backends
-	records := d.records()
-	d.presence.Store = records
+	d.presence.Store = d.records()
+	d.ready = (&readiness{store: d.records()}).check
+	o, err := d.fleetOptions(ctx, c, replica)
+	if err != nil {
+		return nil, err
+	}
+	if d.fleet, err = fleet.New(o); err != nil {
+		return nil, err
+	}
+	return d, d.front(c)
+}
+
+// fleetOptions are what the use-cases are made with.
+func (d *daemon) fleetOptions(ctx context.Context, c *config.Config, replica string) (fleet.Options, error) {
 	hosts, err := pools(c)
 	if err != nil {
-		return nil, &configError{err}
+		return fleet.Options{}, &configError{err}
 	}
 	idle, err := d.scaleDown(c)
 	if err != nil {
-		return nil, err
+		return fleet.Options{}, err
 	}
 	services, err := d.serviceOptions(ctx, c)
 	if err != nil {
-		return nil, err
+		return fleet.Options{}, err
 	}
-	if d.fleet, err = fleet.New(fleet.Options{
+	records, metrics, p := d.records(), d.metrics, d.backends
+	return fleet.Options{
 		Store:   records,
 		Guards:  records,
 		Queue:   instrument.Queue{Queue: p.queue, Calls: d.calls("queue")},
@@ -97,10 +109,7 @@ func newDaemon(ctx context.Context, c *config.Config, replica string, stderr io.
 		TemplateVersion: p.templateVersion, Exhausted: p.exhausted, LaunchRate: p.launchRate, Ensure: p.ensure, HostKey: p.hostKey, Notices: instrument.Notices(p.notices, metrics),
 		ScaleDown: idle, Services: services, Limits: c.Limits.Policy(),
 		Replica: replica, Log: d.log.Named("fleet"), Observer: metrics, Timing: timing(c.Sweeps),
-	}); err != nil {
-		return nil, err
-	}
-	return d, d.front(c)
+	}, nil
 }
 
 // records is the store whose calls are counted.
@@ -112,40 +121,54 @@ func (d *daemon) calls(port string) instrument.Calls {
 }
 
 // front builds the servers.
-func (d *daemon) front(c *config.Config) (err error) {
-	records := d.records()
-	ready := (&readiness{store: records}).check
-	var secure *tls.Config
+func (d *daemon) front(c *config.Config) error {
+	calls, err := d.serverOptions(c)
+	if err != nil {
+		return err
+	}
+	if d.grpc, err = server.New(calls); err != nil {
+		return err
+	}
+	o, err := d.webOptions(c)
+	if err != nil {
+		return err
+	}
+	d.web, err = web.New(o)
+	return err
+}
+
+// serverOptions are what the gRPC server is made with.
+func (d *daemon) serverOptions(c *config.Config) (o server.Options, err error) {
+	o = server.Options{Fleet: d.fleet, Log: d.log.Named("grpc"), Metrics: d.metrics, Ready: d.ready}
 	if t := c.GRPC.TLS; t != nil {
-		if secure, err = server.LoadTLS(t.CertFile, t.KeyFile, t.ClientCAFile); err != nil {
-			return &configError{err}
+		if o.TLS, err = server.LoadTLS(t.CertFile, t.KeyFile, t.ClientCAFile); err != nil {
+			return o, &configError{err}
 		}
 	}
-	who, err := callers(c, records, d.fleet)
-	if err != nil {
-		return err
-	}
-	who.Workers = workerTokens(c)
-	if d.grpc, err = server.New(server.Options{
-		Fleet: d.fleet, Callers: who, Log: d.log.Named("grpc"), Metrics: d.metrics, TLS: secure, Ready: ready,
-	}); err != nil {
-		return err
-	}
-	gauges := &instrument.HostGauges{
-		Store: records, Jobs: d.backends.store, Guards: d.backends.store, Pools: slices.Sorted(maps.Keys(jobPools(c))), Services: d.fleet.Services,
-		Budgets: d.hub.Budgets, Metrics: d.metrics, Log: d.log.Named("metrics"),
-	}
+	o.Callers, err = callers(c, d.records(), d.fleet)
+	return o, err
+}
+
+// webOptions are what the HTTP server is made with. The gRPC server must be there, whose calls workers make over HTTP.
+func (d *daemon) webOptions(c *config.Config) (web.Options, error) {
 	hooks, err := d.webhooks(c)
 	if err != nil {
-		return err
+		return web.Options{}, err
 	}
-	o := web.Options{Ready: ready, Metrics: gauges.Before(d.metrics.Handler()), Webhooks: hooks, Log: d.log.Named("http")}
+	o := web.Options{Ready: d.ready, Metrics: d.gauges(c).Before(d.metrics.Handler()), Webhooks: hooks, Log: d.log.Named("http")}
 	if len(c.Services) > 0 {
 		o.Workers = web.NewWorkerRoutes(d.grpc.Workers(), d.log.Named("workers"))
 	}
 	o.Scale = d.scale(c)
-	d.web, err = web.New(o)
-	return err
+	return o, nil
+}
+
+// gauges are those that are counted when the metrics are read.
+func (d *daemon) gauges(c *config.Config) *instrument.HostGauges {
+	return &instrument.HostGauges{
+		Store: d.records(), Jobs: d.backends.store, Guards: d.backends.store, Pools: slices.Sorted(maps.Keys(jobPools(c))), Services: d.fleet.Services,
+		Budgets: d.hub.Budgets, Metrics: d.metrics, Log: d.log.Named("metrics"),
+	}
 }
 
 // serve answers calls and sweeps until ctx ends, and then lets calls in progress finish for
@@ -208,17 +231,23 @@ const issuerTimeout = 10 * time.Second
 
 // callers decides who may call. Workflows may call where a rule allows it.
 func callers(c *config.Config, jobs fleet.JobStore, f *fleet.Fleet) (server.Callers, error) {
-	who := server.Callers{Operators: c.Callers.Roles(), Rules: c.Rules(), Once: jobs.SeeOnce, Fork: f.Fork}
+	who := server.Callers{Operators: c.Callers.Roles(), Rules: c.Rules(), Once: jobs.SeeOnce, Fork: f.Fork, Workers: workerTokens(c)}
 	if len(who.Rules) == 0 || c.Callers.Audience == "" {
 		return who, nil
 	}
-	transport, err := githubTransport(c.GitHub.CAFile) // a GitHub Enterprise Server is its own issuer
+	o, err := tokenOptions(c)
 	if err != nil {
 		return who, err
 	}
-	client := &http.Client{Transport: transport, Timeout: issuerTimeout}
-	who.Tokens, err = idtoken.New(idtoken.Options{Issuer: c.Callers.Issuer, Audience: c.Callers.Audience, Client: client})
+	who.Tokens, err = idtoken.New(o)
 	return who, err
+}
+
+// tokenOptions say which ID tokens of workflows are accepted.
+func tokenOptions(c *config.Config) (idtoken.Options, error) {
+	transport, err := githubTransport(c.GitHub.CAFile) // a GitHub Enterprise Server is its own issuer
+	client := &http.Client{Transport: transport, Timeout: issuerTimeout}
+	return idtoken.Options{Issuer: c.Callers.Issuer, Audience: c.Callers.Audience, Client: client}, err
 }
 
 // scaleDown is the scale-down of the configuration, or nil if no idle host of a run is to be ended.

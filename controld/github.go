@@ -22,26 +22,35 @@ const maxPEM = 1 << 20
 // newGitHub makes the client of GitHub. It checks that there are credentials and that their
 // files can be read, before the first call needs them.
 func newGitHub(ctx context.Context, c config.GitHub, replicas func() int, log hclog.Logger) (*github.Client, error) {
+	o, err := githubOptions(ctx, c, replicas, log)
+	if err != nil {
+		return nil, err
+	}
+	client, err := github.New(o)
+	if err != nil {
+		return nil, &configError{fmt.Errorf("github: %w", err)}
+	}
+	return client, nil
+}
+
+// githubOptions are what the client of GitHub is made with.
+func githubOptions(ctx context.Context, c config.GitHub, replicas func() int, log hclog.Logger) (github.Config, error) {
 	made := github.Config{
 		Replicas: replicas, URL: c.URL, Organization: c.Scope == config.ScopeOrganization, RunnerGroup: c.RunnerGroup, Log: log.Named("github"),
 	}
 	var err error
 	if made.Transport, err = githubTransport(c.CAFile); err != nil {
-		return nil, err
+		return made, err
 	}
 	if made.Apps, err = githubApps(c.Apps); err != nil {
-		return nil, &configError{err}
+		return made, &configError{err}
 	}
 	if len(made.Apps) == 0 {
 		if made.Token, err = githubToken(ctx, c); err != nil {
-			return nil, &configError{err}
+			return made, &configError{err}
 		}
 	}
-	client, err := github.New(made)
-	if err != nil {
-		return nil, &configError{fmt.Errorf("github: %w", err)}
-	}
-	return client, nil
+	return made, nil
 }
 
 // githubTransport trusts the authorities of github.ca_file, if there is one, beside the system's.

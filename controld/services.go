@@ -58,7 +58,7 @@ func (d *daemon) serviceOptions(ctx context.Context, c *config.Config) (*service
 // backlog counts the jobs of a service where they are.
 func (d *daemon) backlog(s config.Service) services.Backlog {
 	if p := s.Queue.PostgREST; p != nil {
-		q := postgrest.New(postgrest.Options{URL: p.URL, Queued: p.Queued, Busy: p.Busy, TokenFile: p.TokenFile})
+		q := postgrest.New(postgrest.Options(*p))
 		return instrument.Backlog{Backlog: q, Calls: d.calls("backlog")}
 	}
 	return workqueue.Backlog{Store: d.records(), AtMost: s.CountedJobs()}
@@ -67,12 +67,10 @@ func (d *daemon) backlog(s config.Service) services.Backlog {
 // newScaler is the adapter for services on ECS, with a client for each of their regions. It
 // checks that there are credentials, since nothing can be scaled without them.
 func newScaler(ctx context.Context, c *config.Config) (services.Scaler, error) {
-	places, home := map[string]ecs.Place{}, ""
-	for name, s := range c.Services {
-		if s.Scaled() {
-			places[name] = ecs.Place{Region: c.ServiceRegion(name), Cluster: s.Cluster, Service: s.ECSService}
-			home = cmp.Or(home, places[name].Region)
-		}
+	places := ecsPlaces(c)
+	home := ""
+	for _, p := range places {
+		home = cmp.Or(home, p.Region)
 	}
 	cfg, err := aws.Load(ctx, aws.Options{Region: home, Program: "remuda-controld"})
 	if err != nil {
@@ -95,6 +93,17 @@ func newScaler(ctx context.Context, c *config.Config) (services.Scaler, error) {
 		}
 	}
 	return ecs.New(places, clients)
+}
+
+// ecsPlaces are where the scaled services of a configuration are. An empty region is the one that the SDK finds.
+func ecsPlaces(c *config.Config) map[string]ecs.Place {
+	places := map[string]ecs.Place{}
+	for name, s := range c.Services {
+		if s.Scaled() {
+			places[name] = ecs.Place{Region: c.ServiceRegion(name), Cluster: s.Cluster, Service: s.ECSService}
+		}
+	}
+	return places
 }
 
 // scaleTokens are the tokens that POST /api/scale accepts, by service: those for nudges and

@@ -124,6 +124,7 @@ var rooms = []room{
 	{"internal/web", []string{"internal/fleet", "internal/github/webhook", "internal/policy", "internal/lifecycle", "internal/telemetry", "internal/secretfile"},
 		"it maps HTTP to the use-cases; adapters and configuration are handed to it by main"},
 	{"internal/config", []string{"internal/policy", "internal/lifecycle", "internal/services/model"}, "it says what was configured and builds nothing"},
+	{"internal/config/inventory", []string{"internal/config"}, "it lists the keys and does not know what they do"},
 	{"internal/telemetry", []string{"internal/lifecycle"}, "everything may be measured, so it knows nothing but the words"},
 	{"internal/dev", []string{"internal/config", "internal/githubsim"},
 		"it lays out what a daemon on one machine needs; the daemon itself is wired by main"},
@@ -153,7 +154,7 @@ var common = []string{"internal/logkey", "internal/retry", "internal/safefile"}
 var unreachable = []string{"controld", "agentd", "internal/demo", "internal/bench"}
 
 // testOnly are the rooms that only tests import.
-var testOnly = []string{"internal/awstest", "internal/githubsim/openapitest", "internal/testrun"}
+var testOnly = []string{"internal/awstest", "internal/config/inventory", "internal/githubsim/openapitest", "internal/testrun"}
 
 // pure are the rooms whose code does no I/O and draws no lots.
 var pure = []string{"internal/lifecycle", "internal/policy", "internal/services/model", "internal/github/webhook"}

@@ -1,9 +1,7 @@
 package config_test
 
 import (
-	"fmt"
 	"os"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,33 +11,15 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/remuda-ci/remuda/internal/config"
+	"github.com/remuda-ci/remuda/internal/config/inventory"
 )
-
-// leaf is a key of the configuration that has a value and no keys below it.
-type leaf struct {
-	path  string // `pools.<name>.reuse`
-	value reflect.Value
-}
-
-func (l leaf) isDuration() bool { return l.value.Type() == reflect.TypeFor[time.Duration]() }
-
-// text is the value as documented and in the example.
-func (l leaf) text() string {
-	if l.isDuration() {
-		return l.value.Interface().(time.Duration).String()
-	}
-	if l.value.Kind() == reflect.Slice {
-		return "[" + strings.Trim(fmt.Sprint(l.value.Interface()), "[]") + "]"
-	}
-	return fmt.Sprint(l.value.Interface())
-}
 
 // inFile fills in the keys that a user chooses, and the first item of a list.
 var inFile = strings.NewReplacer("<name>", "large", "<pattern>", "c6", "<variable>", "X", "<arch>", "x86_64", "<key>", "team", "[]", "[0]")
 
-// yaml is a document that sets the key.
-func (l leaf) yaml(value string) string {
-	path := inFile.Replace(l.path)
+// document is a file that sets the key.
+func document(l inventory.Key, value string) string {
+	path := inFile.Replace(l.Path)
 	text := value
 	keys := strings.Split(path, ".")
 	for i := len(keys) - 1; i >= 0; i-- {
@@ -60,79 +40,8 @@ func (l leaf) yaml(value string) string {
 	return token + text
 }
 
-func (l leaf) problemPath() string {
-	return inFile.Replace(l.path)
-}
-
-// leaves lists the keys below a value. An entry of a map, and an item of a list,
-// stands for all of them.
-func leaves(v reflect.Value) []leaf { return walk(nil, "", v) }
-
-func walk(found []leaf, path string, v reflect.Value) []leaf {
-	switch v.Kind() {
-	case reflect.Pointer:
-		return walk(found, path, v.Elem())
-	case reflect.Struct:
-		for i := range v.NumField() {
-			name := v.Type().Field(i).Tag.Get("yaml")
-			if name == "" { // no file has it
-				continue
-			}
-			found = walk(found, strings.TrimPrefix(path+"."+name, "."), v.Field(i))
-		}
-		return found
-	case reflect.Slice:
-		if v.Type().Elem().Kind() == reflect.Struct {
-			return walk(found, path+"[]", v.Index(0))
-		}
-	case reflect.Map:
-		entry := "<name>"
-		switch v.Type().Elem().Kind() {
-		case reflect.Int:
-			entry = "<pattern>"
-		case reflect.String:
-			entry = "<variable>"
-		}
-		switch {
-		case strings.HasSuffix(path, ".images"):
-			entry = "<arch>"
-		case strings.HasSuffix(path, ".tags"):
-			entry = "<key>"
-		}
-		return walk(found, path+"."+entry, v.MapIndex(v.MapKeys()[0]))
-	}
-	return append(found, leaf{path, v})
-}
-
-// withEverything is the defaults, with what they leave out added empty.
-func withEverything() *config.Config {
-	c := config.Default()
-	var none time.Duration
-	c.GRPC.TLS = &config.TLS{}
-	c.GitHub.Apps = []config.GitHubApp{{}}
-	c.Callers.Operators = []config.Operator{{}}
-	c.Callers.Repositories = []config.CallerRule{{MaxRuntime: &none}}
-	c.Compute.Process.Capacity = map[string]int{"x": 0}
-	c.Compute.Process.SpotCapacity = map[string]int{"x": 0}
-	c.Compute.Process.Environment = map[string]string{"X": ""}
-	ec2 := func() config.EC2 {
-		no := false
-		return config.EC2{Images: map[string]string{"x": ""}, Tags: map[string]string{"x": ""}, Burstable: &no}
-	}
-	c.AWS = &config.AWS{EC2: ec2()}
-	c.AWS.SetDefaults()
-	c.ResourceClasses = map[string]config.ResourceClass{"large": c.ResourceClasses["large"]}
-	pool := c.Pools[config.DefaultPool]
-	pool.MaxRuntime, pool.IdleTime = &none, &none
-	own := ec2()
-	pool.EC2 = &own
-	c.Webhooks, pool.Jobs = &config.Webhooks{}, &config.Jobs{}
-	pool.Warm = &config.Warm{Schedules: []config.WarmPeriod{{}}}
-	c.Pools = map[string]config.Pool{config.DefaultPool: pool}
-	c.ScaleDown = &config.ScaleDown{Idle: []config.IdlePeriod{{}}}
-	c.ScaleDown.SetDefaults()
-	c.Services = map[string]config.Service{"x": {Queue: config.ServiceQueue{PostgREST: &config.PostgREST{}}}}
-	return c
+func problemPath(l inventory.Key) string {
+	return inFile.Replace(l.Path)
 }
 
 // A header names the part of the keys before the dots, and each row the rest of one.
@@ -158,16 +67,16 @@ func TestTheDocumentationHasEveryKey(t *testing.T) {
 		}
 	}
 	own := regexp.MustCompile(`<(name|pattern|variable|arch|key)>|\[\]|^grpc\.tls|^webhooks|^callers\.audience|^github\.(token|ca_file|runner_group)|^aws\.(region|instance_profile|ec2\.(subnets|security_groups|kms_key_id))$`)
-	for _, l := range leaves(reflect.ValueOf(withEverything())) {
-		columns, ok := rows[l.path]
-		delete(rows, l.path)
+	for _, l := range inventory.Keys() {
+		columns, ok := rows[l.Path]
+		delete(rows, l.Path)
 		switch {
 		case !ok:
-			t.Errorf("%s has no row", l.path)
+			t.Errorf("%s has no row", l.Path)
 		case slices.Contains(columns, ""):
-			t.Errorf("%s has an empty column", l.path)
-		case !own.MatchString(l.path) && !sameValue(strings.Trim(columns[0], "`"), l.text()):
-			t.Errorf("%s: the default is said to be %s, and is %s", l.path, columns[0], l.text())
+			t.Errorf("%s has an empty column", l.Path)
+		case !own.MatchString(l.Path) && !sameValue(strings.Trim(columns[0], "`"), l.Default()):
+			t.Errorf("%s: the default is said to be %s, and is %s", l.Path, columns[0], l.Default())
 		}
 	}
 	for path := range rows {
@@ -207,10 +116,10 @@ func TestTheExamplesHaveEveryKey(t *testing.T) {
 		text = append(text, one...)
 	}
 	placeholder := regexp.MustCompile(`\.<(pattern|variable|arch|key)>$`)
-	for _, l := range leaves(reflect.ValueOf(withEverything())) {
-		keys := strings.Split(placeholder.ReplaceAllString(l.path, ""), ".")
+	for _, l := range inventory.Keys() {
+		keys := strings.Split(placeholder.ReplaceAllString(l.Path, ""), ".")
 		if key := keys[len(keys)-1]; !regexp.MustCompile(`(?m)^[ #-]*` + key + `:`).Match(text) {
-			t.Errorf("%s is missing", l.path)
+			t.Errorf("%s is missing", l.Path)
 		}
 	}
 }
@@ -237,8 +146,8 @@ func checkDefaults(t *testing.T, example string) (checked int) {
 		t.Fatal(err)
 	}
 	defaults := map[string]string{}
-	for _, l := range leaves(reflect.ValueOf(withEverything())) {
-		defaults[strings.NewReplacer("resource_classes.<name>", "resource_classes.large", "<name>", "default").Replace(l.path)] = l.text()
+	for _, l := range inventory.Keys() {
+		defaults[strings.NewReplacer("resource_classes.<name>", "resource_classes.large", "<name>", "default").Replace(l.Path)] = l.Default()
 	}
 	var visit func(path string, n *yaml.Node)
 	visit = func(path string, n *yaml.Node) {

@@ -2,13 +2,13 @@ package config_test
 
 import (
 	"fmt"
-	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/remuda-ci/remuda/internal/config"
+	"github.com/remuda-ci/remuda/internal/config/inventory"
 )
 
 // aws is a section that is fine, with something written before or instead of its
@@ -175,18 +175,18 @@ func TestATokenInTheWrongPlaceIsNotShown(t *testing.T) {
 // Every duration and number has bounds: one far out of them is refused,
 // wherever it is written.
 func TestEveryNumberHasBounds(t *testing.T) {
-	for _, l := range leaves(reflect.ValueOf(withEverything())) {
+	for _, l := range inventory.Keys() {
 		values := []string{"-1", "99999999999"}
 		switch {
-		case l.isDuration():
+		case l.IsDuration():
 			values = []string{"-1s", "99999h"}
-		case !l.value.CanInt():
+		case !l.IsNumber():
 			continue
 		}
 		for _, v := range values {
-			_, err := config.Parse("f", []byte(l.yaml(v)))
-			if !strings.Contains(fmt.Sprint(err), ": "+l.problemPath()+": ") {
-				t.Errorf("%s: %s was taken: %v", l.path, v, err)
+			_, err := config.Parse("f", []byte(document(l, v)))
+			if !strings.Contains(fmt.Sprint(err), ": "+problemPath(l)+": ") {
+				t.Errorf("%s: %s was taken: %v", l.Path, v, err)
 			}
 		}
 	}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"reflect"
+	"testing"
+)
+
+// everything uses all that a configuration can ask for, at organization scope; those of a fleet on this machine cannot receive notices, nor run a
+// script after a release.
+const everything = `
+github: {scope: organisation, runner_group: builders, repositories: [acme/shop], ca_file: DIR/ca.pem, url: "https://ghes.acme.com/api/v3"}
+callers:
+  audience: "https://remuda.acme.com"
+  operators: [{subject: CN=alice, role: viewer}]
+  repositories: [{repository_id: 1, repository: acme/shop, owner_id: 2, events: [push], refs: ["**"], workflows: ["**"], labels: [gpu], pools: [default],
+    resource_classes: [large], usage_classes: [spot], spot_for_pull_requests: true, forks: true, webhook: true}]
+grpc: {tls: {cert_file: DIR/tls.pem, key_file: DIR/tls.key, client_ca_file: DIR/ca.pem}}
+webhooks: {secret_file: DIR/secret}
+scale_down: {idle_confirmation: 1m, idle: [{cron: "* * 9 * * *", idle_count: 1}]}
+limits: {hosts_per_repository: 5, hosts_per_owner: 6}
+pools:
+  default:
+    {reuse: same-owner, instance_types: [c6i.*], privileged: true, default_labels: true, rerun_interrupted: true, maximum: 9, max_uses: 5, max_age: 5h,
+      spot_breaker: {interruptions: 3}, pre_runner: DIR/before.sh,
+      warm: {usage_class: spot, allow_on_demand_fallback: true, minimum_idle: 1, schedules: [{cron: "* * 8 * * *", idle_count: 2}]},
+      jobs: {labels: [small], maximum: 5, minimum: 1, registered_minimum: true, repositories: [acme/shop], usage_class: spot, allow_on_demand_fallback: true, forks: true}}
+services:
+  render: {region: eu-west-1, cluster: c, ecs_service: s, worker_token_file: DIR/worker, nudge_token_file: DIR/nudge, requeue: true, labels: [gpu]}
+`
+
+const everythingInAWS = everything + `
+aws:
+  notices: true
+  ec2: {kms_key_id: alias/ci, burstable: true, tags: {team: ci}}
+`
+
+// TestEveryOptionIsFilled: with a file that uses everything, no part is left without something that it could be given, except what is named here with the reason.
+func TestEveryOptionIsFilled(t *testing.T) {
+	b := newBench(t)
+	inAWS, err := b.make(b.file(smallestAWS, everythingInAWS, "pools: {default: {post_release: DIR/after.sh, jobs_read_metadata: true}}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	local, err := b.make(b.file(smallestLocal, everything, "compute: {process: {boot_delay: 1s, capacity: {c6i.*: 1}, spot_capacity: {c6i.*: 1}, environment: {X: y}}}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	withApp, err := b.make(b.file(smallestLocal, withApp))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tokens, err := tokenOptions(inAWS.c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const (
+		ofTests  = "it is for tests"
+		defaults = "its own default is meant"
+		ofTurn   = "each turn fills it in"
+	)
+	if err := inAWS.d.ready(t.Context()); err == nil {
+		t.Error("a store that refuses every call counts as ready")
+	}
+	for name, part := range map[string]struct {
+		options any
+		left    map[string]string
+	}{
+		"fleet": {inAWS.fleet, map[string]string{
+			"Sells": "EC2 is asked by a launch", "RandomText": ofTests, "OneAtATime": ofTests, "Rand": ofTests,
+		}},
+		"fleet here": {local.fleet, map[string]string{
+			"RandomText": ofTests, "OneAtATime": ofTests, "Rand": ofTests, "TemplateVersion": "there are no templates", "Exhausted": "it sells what it has",
+			"Ensure": "there is nothing to make", "HostKey": "it is the instance id", "Notices": "EC2 sends them",
+		}},
+		"timing":   {inAWS.fleet.Timing, map[string]string{"Poll": defaults, "Takeover": defaults, "Relaunch": defaults, "KeepRequests": defaults}},
+		"jobs":     {*inAWS.fleet.Jobs, nil},
+		"job pool": {inAWS.fleet.Jobs.Pools["default"], nil},
+		"job spec": {inAWS.fleet.Jobs.Pools["default"].Spec, map[string]string{
+			"Count": ofTurn, "MinimumCount": ofTurn, "Labels": ofTurn, "RunAttempt": ofTurn, "Pool": ofTurn, "Timeout": ofTurn, "JobsOf": ofTurn, "Forks": ofTurn,
+			"MaxRuntime": defaults, "ReplaceInterrupted": "it is for runs",
+		}},
+		"rule":         {inAWS.fleet.Jobs.Rules[0], nil},
+		"pool":         {inAWS.fleet.Pools["default"], nil},
+		"pool here":    {local.fleet.Pools["default"], nil},
+		"policy":       {inAWS.fleet.Pools["default"].Policy, map[string]string{"Cloud": "EC2"}},
+		"policy here":  {local.fleet.Pools["default"].Policy, nil},
+		"warm":         {*inAWS.fleet.Pools["default"].Warm, nil},
+		"warm policy":  {inAWS.fleet.Pools["default"].Warm.Policy, map[string]string{"Maximum": "it is the pool's"}},
+		"spot breaker": {inAWS.fleet.Pools["default"].SpotBreaker, nil},
+		"limits":       {inAWS.fleet.Limits, nil},
+		"scale-down":   {*inAWS.fleet.ScaleDown, nil},
+		"idle policy":  {inAWS.fleet.ScaleDown.Policy, nil},
+		"services":     {*inAWS.fleet.Services, nil},
+		"service":      {inAWS.fleet.Services.Services["render"], nil},
+		"workers":      {*inAWS.fleet.Workers, map[string]string{"Queued": defaults}},
+		"queue calls":  {inAWS.fleet.Queue, nil},
+		"EC2 calls":    {inAWS.fleet.Compute, nil},
+		"GitHub calls": {inAWS.fleet.GitHub, nil},
+		"runner calls": {inAWS.fleet.ScaleDown.GitHub, nil},
+		"job slots":    {inAWS.fleet.Jobs.Pools["default"].JobPool, nil},
+		"backlog":      {inAWS.fleet.Services.Services["render"].Backlog, nil},
+		"calls":        {inAWS.d.calls("queue"), nil},
+		"ECS calls":    {inAWS.fleet.Services.Scaler, nil},
+
+		"server":  {inAWS.server, map[string]string{"Patience": defaults, "ReadyEvery": defaults}},
+		"callers": {inAWS.server.Callers, nil},
+		"tokens":  {tokens, map[string]string{"Now": ofTests}},
+		"client":  {*tokens.Client, map[string]string{"CheckRedirect": "idtoken sets it", "Jar": "there are no cookies"}},
+		"web":     {inAWS.web, nil},
+		"hooks":   {*inAWS.web.Webhooks, map[string]string{"Now": ofTests}},
+		"nudges":  {*inAWS.web.Scale, nil},
+		"gauges":  {inAWS.d.gauges(inAWS.c), map[string]string{"mu": "its own", "last": "its own"}},
+
+		"presence": {inAWS.d.presence, map[string]string{"seen": "its own", "count": "its own"}},
+		"daemon":   {inAWS.d, nil},
+		"backends": {inAWS.d.backends, map[string]string{"sells": "EC2 is asked by a launch", "endHosts": "hosts outlive the daemon"}},
+		"backends here": {local.d.backends, map[string]string{
+			"hostKey": "it is the instance id", "templateVersion": "there are no templates", "exhausted": "it sells what it has", "ensure": "there is nothing to make",
+			"notices": "EC2 sends them", "keepRole": "hosts have none",
+		}},
+		"GitHub":          {inAWS.github, map[string]string{"Apps": "it has a token"}},
+		"GitHub with App": {withApp.github, map[string]string{"Token": "it has an App", "Organization": "it is at repository scope", "RunnerGroup": "it is at repository scope"}},
+		"processes":       {local.process, map[string]string{"Env": defaults, "ReadOnly": "the daemon writes", "RestartDelay": defaults, "Now": ofTests}},
+		"placement":       {local.process.Limits, map[string]string{"Arch": "this machine's own"}},
+		"agent":           {local.agent(), map[string]string{"InstanceID": "the machine's", "HostKey": "the machine's"}},
+		"tables":          {inAWS.store, map[string]string{"Now": ofTests}},
+		"EC2":             {inAWS.aws.compute, map[string]string{"Rates": defaults, "Now": ofTests}},
+		"EC2 pool":        {inAWS.aws.compute.Pools["default"], nil},
+		"queues":          {inAWS.aws.queue, map[string]string{"Visibility": defaults}},
+		"notices":         {*inAWS.aws.notices, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := reflect.Indirect(reflect.ValueOf(part.options))
+			for i := range v.NumField() {
+				field := v.Type().Field(i).Name
+				if v.Field(i).IsZero() && part.left[field] == "" {
+					t.Errorf("%s is left out", field)
+				}
+			}
+			for field := range part.left {
+				if f := v.FieldByName(field); !f.IsValid() || !f.IsZero() {
+					t.Errorf("%s is filled, or not there: take it off the list", field)
+				}
+			}
+		})
+	}
+}
