@@ -160,6 +160,10 @@ type hosts struct {
 	// requestsFull and hostsFull keep those rows from being written: reads go
 	// well on a full disk.
 	requestsFull, hostsFull atomic.Bool
+	// holdFull keeps the hold on the fleet from being written.
+	holdFull atomic.Bool
+	// dirty hosts cannot be cleaned.
+	dirty atomic.Bool
 }
 
 // errFull is what a database says whose disk is full.
@@ -170,6 +174,13 @@ func (h *hosts) UpdateRequest(ctx context.Context, q lifecycle.Request) (lifecyc
 		return q, errFull
 	}
 	return h.Store.UpdateRequest(ctx, q)
+}
+
+func (h *hosts) UpdateFleetHold(ctx context.Context, hold lifecycle.FleetHold) (lifecycle.FleetHold, error) {
+	if h.holdFull.Load() {
+		return hold, errFull
+	}
+	return h.Store.UpdateFleetHold(ctx, hold)
 }
 
 func (h *hosts) ready(context.Context) error {
@@ -193,6 +204,9 @@ func (h *hosts) report(ctx context.Context, r lifecycle.Record) error {
 	signal := lifecycle.SignalRegOK
 	if r.State == lifecycle.StateIdle {
 		signal = lifecycle.SignalRemoveRegOK
+		if h.dirty.Load() {
+			signal = lifecycle.SignalRemoveRegFailed
+		}
 	}
 	return h.ForHost(r.HostKey).PutReport(ctx, lifecycle.Report{
 		HostKey: r.HostKey, HeartbeatAt: time.Now(), Assignment: r.Assignment, Signal: signal,
