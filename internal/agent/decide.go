@@ -364,10 +364,14 @@ func (v decider) recordGone() bool { return !v.MissingSince.IsZero() && !v.busy(
 
 func (v decider) held() bool { return v.Record != nil && v.Record.Held(v.now) }
 
+// unknownRuntime is the maximum runtime of a host whose record does not say: GitHub's
+// default limit of a job, which is longer than most maximum runtimes.
+const unknownRuntime = 6 * time.Hour
+
 // runtimeEnd returns when the running job has used up its maximum runtime. Unknown
 // times are assumed as late as possible.
 func (v decider) runtimeEnd() time.Time {
-	registered, most := v.Observed.Registered.At, lifecycle.DefaultPolicy().MaxRuntime
+	registered, most := v.Observed.Registered.At, unknownRuntime
 	if registered.IsZero() || v.Observed.Registered.Phase != PhaseOK {
 		registered = v.Memory.StartedAt
 	}

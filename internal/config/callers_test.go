@@ -58,7 +58,7 @@ callers:
 			UsageClasses: []lifecycle.UsageClass{"spot"}, MaxHosts: 20, MaxRuntime: 2 * time.Hour,
 			SpotForPullRequests: true, Forks: true, Webhook: true,
 		},
-		{OwnerID: 7, MaxHosts: 1, MaxRuntime: 6 * time.Hour},
+		{OwnerID: 7, MaxHosts: 1, MaxRuntime: 2 * time.Hour},
 		{OwnerID: 8, MaxHosts: 1, MaxRuntime: 9 * time.Hour, Pools: []string{"default", "long"}},
 	}
 	if d := cmp.Diff(want, c.Rules()); d != "" {

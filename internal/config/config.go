@@ -193,7 +193,8 @@ type Timeouts struct {
 	// (some seconds) ends good hosts; longer lets a run wait for a dead one.
 	Claim time.Duration `yaml:"claim"`
 	// MaxRuntime: ready to the forced end, busy or not. The one deadline that
-	// kills a job; GitHub's own limit of a job is 6 h unless a workflow says more.
+	// kills a job: shorter than the longest run kills it. Longer pays for the hosts
+	// of a run that is never released.
 	MaxRuntime time.Duration `yaml:"max_runtime"`
 	// Release: not busy to deregistered and clean. Shorter than a big
 	// workspace takes to delete and every host is ended instead of reused.

@@ -143,7 +143,10 @@ func TestWarnings(t *testing.T) {
 	got := parse(t, `
 grpc: {addr: ":7443", tls: {cert_file: /c, key_file: /k}}
 scale_down: {}
+timeouts: {max_runtime: 3h}
 pools:
+  brief: {max_runtime: 2h}
+  long: {max_runtime: 30h}
   once: {privileged: true, reuse: none}
   again: {privileged: true, reuse: same-owner}
 `).Warnings()
@@ -151,9 +154,11 @@ pools:
 		"grpc.tls is there without client_ca_file and callers: every call to :7443 is refused, since callers cannot be identified",
 		own,
 		"scale_down is there without webhooks: a run whose hosts were all idle and ended gets none for a job that is queued after that",
+		"timeouts.max_runtime is 3h0m0s: a run that is never released keeps its hosts, and their cost, that long",
 		"pool again is privileged: a job can become root on its host and read and change all that is on it",
 		"pool again reuses hosts across the repositories of an owner: what one leaves behind can reach another",
 		"pool again is privileged and reused: a job can leave something behind that no clean-up finds, for every later run with the same owner",
+		"pool long has a max_runtime of 30h0m0s: a run that is never released keeps its hosts, and their cost, that long",
 		"pool once is privileged: a job can become root on its host and read and change all that is on it",
 	}
 	if d := cmp.Diff(want, got); d != "" {

@@ -80,8 +80,14 @@ func (c *Config) Warnings() []string {
 	if c.ScaleDown != nil && c.Webhooks == nil {
 		say("scale_down is there without webhooks: a run whose hosts were all idle and ended gets none for a job that is queued after that")
 	}
+	if note := longRuntime(c.Timeouts.MaxRuntime); note != "" {
+		say("timeouts.max_runtime is %s", note)
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.Pools)) {
 		p := c.Pools[name]
+		if note := longRuntime(c.Policy(name).MaxRuntime); p.MaxRuntime != nil && note != "" {
+			say("pool %s has a max_runtime of %s", name, note)
+		}
 		for _, w := range []struct {
 			holds bool
 			text  string
@@ -100,6 +106,14 @@ func (c *Config) Warnings() []string {
 		}
 	}
 	return warnings
+}
+
+// longRuntime says what a maximum runtime beyond the default costs; it is empty for a shorter one.
+func longRuntime(d time.Duration) string {
+	if d <= lifecycle.DefaultPolicy().MaxRuntime {
+		return ""
+	}
+	return fmt.Sprintf("%s: a run that is never released keeps its hosts, and their cost, that long", d)
 }
 
 // trusted names whose runs may follow each other.

@@ -101,7 +101,7 @@ func (w *world) newFleet(replica string, change ...func(*fleet.Options)) *fleet.
 
 func pool(reuse lifecycle.Reuse) fleet.Pool {
 	p := lifecycle.DefaultPolicy()
-	p.Reuse = reuse
+	p.Reuse, p.MaxRuntime = reuse, 6*time.Hour
 	return fleet.Pool{
 		ResourceClasses: []string{"large", "xlarge"}, UsageClasses: lifecycle.UsageClasses, Policy: p,
 	}

@@ -62,7 +62,7 @@ func TestMaxRuntimeOfThePool(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(now.Add(6*time.Hour), r.Threshold); diff != "" {
+	if diff := cmp.Diff(now.Add(2*time.Hour), r.Threshold); diff != "" {
 		t.Errorf("threshold (-want +got):\n%s", diff)
 	}
 }
@@ -81,7 +81,7 @@ func TestReleaseClockStartsOnce(t *testing.T) {
 // The numbers of docs/design.md#the-lifecycle.
 func TestDefaultPolicy(t *testing.T) {
 	want := lifecycle.Policy{
-		CreationTimeout: 10 * time.Minute, ClaimTimeout: 2 * time.Minute, MaxRuntime: 6 * time.Hour, ReleaseTimeout: 2 * time.Minute,
+		CreationTimeout: 10 * time.Minute, ClaimTimeout: 2 * time.Minute, MaxRuntime: 2 * time.Hour, ReleaseTimeout: 2 * time.Minute,
 		IdleTime: 5 * time.Minute, WarmTime: time.Hour, Silence: time.Minute, ExternalTimeout: 30 * time.Minute, UnattendedTimeout: 5 * time.Minute,
 		ClaimMargin: 30 * time.Second, JobPoll: 30 * time.Second, ForgetAfter: 24 * time.Hour, Reuse: "same-repository",
 		Drift: "leave",

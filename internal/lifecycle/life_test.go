@@ -21,6 +21,7 @@ type life struct {
 
 func newLife() *life {
 	l := &life{now: start, policy: lifecycle.DefaultPolicy()}
+	l.policy.MaxRuntime = 6 * time.Hour
 	l.facts.StoreReadableSince = start
 	return l
 }

@@ -68,7 +68,7 @@ func DefaultPolicy() Policy {
 	return Policy{
 		CreationTimeout:   10 * time.Minute,
 		ClaimTimeout:      2 * time.Minute,
-		MaxRuntime:        6 * time.Hour,
+		MaxRuntime:        2 * time.Hour,
 		ReleaseTimeout:    120 * time.Second,
 		IdleTime:          5 * time.Minute,
 		WarmTime:          time.Hour,

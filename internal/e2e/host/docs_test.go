@@ -98,7 +98,7 @@ var replacements = []struct {
 	{regexp.MustCompile(`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d{4})`), "2026-01-02T03:04:05.678Z"},
 	{regexp.MustCompile(`\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \+0000 UTC`), "2026-01-02 03:06:05 +0000 UTC"},
 	{regexp.MustCompile(`\b[A-Z][a-z][a-z] \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC; .*? ago`), "Fri 2026-01-02 03:04:05 UTC; 12min ago"},
-	{regexp.MustCompile(`\b5h 5\dm left`), "5h 59m left"},
+	{regexp.MustCompile(`\b1h 5\dm left`), "1h 59m left"},
 	{regexp.MustCompile(`([^h]) 5\dm left`), "$1 59m left"},
 	{regexp.MustCompile(`\b1m( \d+s)?; `), "1m 50s; "},
 	{regexp.MustCompile(`\btype=[a-z0-9-]+\.large zone=`), "type=m7i.large zone="},
