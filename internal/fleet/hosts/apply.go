@@ -78,7 +78,10 @@ func (hs *Hosts) apply(ctx context.Context, j *op.Recorder, r lifecycle.Record, 
 		}
 	}
 	if stored.Pooled() && d.Action != lifecycle.ActionStandBy {
-		hs.offer(ctx, stored)
+		j.Offers = append(j.Offers, stored.Message())
+		if !j.HoldsOffers {
+			hs.SendOffers(ctx, j, 1)
+		}
 	}
 	for _, after := range hs.After {
 		after(ctx, d.Action, r, stored)
@@ -113,11 +116,16 @@ func (hs *Hosts) supplyToken(ctx context.Context, r *lifecycle.Record, a lifecyc
 	return nil
 }
 
-// offer puts a pooled host into its queue. If the message is lost here, the by-pool index still
-// finds the host.
-func (hs *Hosts) offer(ctx context.Context, r lifecycle.Record) {
-	if err := hs.Queue.Send(ctx, r.Message()); err != nil {
-		hs.Log.Warn("queue message not sent; the index will find the host", logkey.Instance, r.InstanceID, logkey.Error, err)
+// SendOffers puts pooled hosts into their queues, once there are at least so many. If a message is lost here, or by a crash
+// before it, the by-pool index still finds the host.
+func (hs *Hosts) SendOffers(ctx context.Context, j *op.Recorder, atLeast int) {
+	if len(j.Offers) < max(atLeast, 1) {
+		return
+	}
+	offers := j.Offers
+	j.Offers = nil
+	if err := hs.Queue.Send(ctx, offers...); err != nil {
+		hs.Log.Warn("queue messages not sent; the index will find the hosts", logkey.Count, len(offers), logkey.Instance, offers[0].InstanceID, logkey.Error, err)
 	}
 }
 

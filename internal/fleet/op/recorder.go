@@ -26,6 +26,9 @@ type Recorder struct {
 	Sweep string
 	// Now is the time of the current step.
 	Now time.Time
+	// HoldsOffers: the messages of hosts that were pooled are kept in Offers until the operation has them sent together.
+	HoldsOffers bool
+	Offers      []lifecycle.Message
 	// Decided collects every decision for a caller that wants them all.
 	Decided *[]Decided
 }

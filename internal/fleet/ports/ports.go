@@ -131,6 +131,9 @@ type GitHub interface {
 	Runners(ctx context.Context, repository string, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Runner], error)
 }
 
+// SendAtOnce is how many messages a queue takes in one call. Send splits what is more.
+const SendAtOnce = 10
+
 // ReceiveAtMost is the most messages that the queue hands out at once.
 const ReceiveAtMost = 10
 

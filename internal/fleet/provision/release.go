@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/fleet/op"
+	"github.com/remuda-ci/remuda/internal/fleet/ports"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
@@ -73,7 +74,7 @@ func (r *Release) State() []any {
 		round = append(round, a.host, a.report)
 	}
 	return []any{
-		int(r.stage), r.attempt, r.wait, r.idle, r.requests, r.relisted, r.reread, r.cleanup.state(), r.hosts, r.cleaning, round, r.pooled, r.failed,
+		int(r.stage), r.attempt, r.wait, r.idle, r.requests, r.relisted, r.reread, r.cleanup.state(), r.hosts, r.cleaning, round, r.pooled, r.failed, r.Events.Offers,
 	}
 }
 
@@ -82,7 +83,7 @@ func (r *Release) State() []any {
 // or ended; a busy host gets there after its job.
 func (pr *Provisioner) NewRelease(repository, runID string, attempt int, wait bool) *Release {
 	r := &Release{env: pr, Stages: pr.Ops.Stages(""), repository: lifecycle.Canonical(repository), runID: runID, attempt: attempt, wait: wait}
-	r.Next = r.step
+	r.Next, r.Events.HoldsOffers = r.step, true
 	return r
 }
 
@@ -180,6 +181,7 @@ func (r *Release) watch(ctx context.Context, now time.Time) (op.Progress, error)
 	if len(r.round) > 0 {
 		return r.decideNext(ctx, now)
 	}
+	r.env.Hosts.SendOffers(ctx, &r.Events, 1)
 	open := r.releasing()
 	if !r.wait || len(open) == 0 {
 		return r.count(ctx, now)
@@ -222,10 +224,12 @@ func (r *Release) decideNext(ctx context.Context, now time.Time) (op.Progress, e
 	h := r.hosts[next.host]
 	after, _, err := r.env.Hosts.Reconcile(ctx, &r.Events, lifecycle.Facts{Record: h, Report: &next.report}, now)
 	if err != nil {
+		r.env.Hosts.SendOffers(ctx, &r.Events, 1)
 		return op.Again, err
 	}
 	r.hosts[next.host] = sameRelease(h, after)
 	r.round = r.round[1:]
+	r.env.Hosts.SendOffers(ctx, &r.Events, ports.SendAtOnce)
 	return op.Again, nil
 }
 

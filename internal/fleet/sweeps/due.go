@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/fleet/op"
+	"github.com/remuda-ci/remuda/internal/fleet/ports"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/logkey"
 )
@@ -73,14 +74,14 @@ func (s *DueSweep) step(ctx context.Context, now time.Time) (op.Progress, error)
 // State implements op.Stated.
 func (s *DueSweep) State() []any {
 	return []any{
-		int(s.stage), s.hosts, s.left.state(), s.ending, s.clouds, s.hold, s.requests, op.StateOf(s.op), s.unavailable, s.seen, s.page.After, s.Passed(),
+		int(s.stage), s.hosts, s.left.state(), s.ending, s.clouds, s.hold, s.requests, op.StateOf(s.op), s.unavailable, s.seen, s.page.After, s.Passed(), s.Events.Offers,
 	}
 }
 
 // NewDueSweep begins a sweep.
 func (sw *Sweeps) NewDueSweep() *DueSweep {
 	s := &DueSweep{env: sw, Stages: sw.Ops.Stages("due"), seen: map[string]bool{}, page: lifecycle.PageOf{Limit: op.PageSize}}
-	s.Next = s.step
+	s.Next, s.Events.HoldsOffers = s.step, true
 	return s
 }
 
@@ -114,6 +115,7 @@ func (s *DueSweep) listHosts(ctx context.Context, now time.Time) (op.Progress, e
 // are looked at, and the cloud is asked about them, many at once.
 func (s *DueSweep) host(ctx context.Context, now time.Time) (op.Progress, error) {
 	if len(s.hosts) == 0 {
+		s.env.Hosts.SendOffers(ctx, &s.Events, 1)
 		s.stage = lookingAtLeft
 		return op.Again, nil
 	}
@@ -128,8 +130,10 @@ func (s *DueSweep) host(ctx context.Context, now time.Time) (op.Progress, error)
 		err = s.env.Hosts.Postpone(ctx, r, d, now)
 	}
 	if !s.Past(ctx, err) {
+		s.env.Hosts.SendOffers(ctx, &s.Events, 1)
 		return op.Again, err
 	}
+	s.env.Hosts.SendOffers(ctx, &s.Events, ports.SendAtOnce)
 	if err == nil && r.State == lifecycle.StateTerminated {
 		s.putAside(r)
 	}
