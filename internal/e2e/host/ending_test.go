@@ -64,6 +64,9 @@ func TestHostsWithoutControl(t *testing.T) {
 			if !strings.Contains(log, tt.says) {
 				t.Errorf("%q is not in the journal of %s:\n%s", tt.says, tt.who, log)
 			}
+			if !strings.Contains(i.console.String(), tt.says) { // all that is left of a host
+				t.Errorf("%q is not on the console:\n%s", tt.says, i.console.String())
+			}
 			if tt.shown != "" {
 				shown.see(tt.shown, log)
 			}

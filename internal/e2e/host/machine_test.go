@@ -75,7 +75,7 @@ const firstProcess = "umount /proc/sys/kernel/random/boot_id; exec /lib/systemd/
 
 func (m *machine) start(g groups, calls []string) {
 	m.t.Helper()
-	m.nspawn = nspawn(g, "systemd-nspawn", "--register=no", "--keep-unit", "--quiet", "--console=pipe",
+	m.nspawn = nspawn(g, "systemd-nspawn", "--register=no", "--keep-unit", "--quiet", "--console=read-only",
 		"--directory="+m.root, "--machine="+m.name, "--network-namespace-path=/run/netns/"+m.namespace,
 		"--capability=all", "--system-call-filter="+strings.Join(calls, " "),
 		"--kill-signal=SIGRTMIN+4", // power off
