@@ -22,6 +22,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/awstest"
 	"github.com/remuda-ci/remuda/internal/awstest/ec2gap"
 	"github.com/remuda-ci/remuda/internal/config"
+	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
@@ -219,6 +220,10 @@ func TestCheckInTheAccount(t *testing.T) {
 	}
 	if p.launchRate.PerSecond != 2 || p.launchRate.Burst != 3 { // those of EC2, else a burst of jobs is a burst of calls
 		t.Errorf("launches are gathered beyond %+v", p.launchRate)
+	}
+	large := fleet.Class{CPU: 2, MemoryMiB: 4096}
+	if !p.sells(large, []string{"c6i.*"}) || p.sells(large, []string{"zz9.*"}) {
+		t.Error("types that EC2 does not sell are not known")
 	}
 	made, err := p.ensure(t.Context(), false)
 	if err != nil || strings.Count(got.stdout, "would be created") != len(made) {

@@ -64,11 +64,14 @@ func newAWSBackends(ctx context.Context, c *config.Config, log hclog.Logger) (*b
 		hostKey:         func(instanceID string) string { return role.id + ":" + instanceID },
 		templateVersion: compute.Template,
 		exhausted:       compute.Exhausted,
-		launchRate:      fleet.Rate(compute.LaunchRate()),
-		ensure:          role.keptAfter(fleet.Together(ensure...)),
-		keepRole:        role.keep,
-		notices:         heard,
-		close:           func() error { return nil },
+		sells: func(class fleet.Class, patterns ...[]string) bool {
+			return compute.Sells(class.CPU, class.MemoryMiB, patterns...)
+		},
+		launchRate: fleet.Rate(compute.LaunchRate()),
+		ensure:     role.keptAfter(fleet.Together(ensure...)),
+		keepRole:   role.keep,
+		notices:    heard,
+		close:      func() error { return nil },
 	}, nil
 }
 

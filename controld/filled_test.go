@@ -66,11 +66,11 @@ func TestEveryOptionIsFilled(t *testing.T) {
 		left    map[string]string
 	}{
 		"fleet": {inAWS.fleet, map[string]string{
-			"Sells": "EC2 is asked by a launch", "RandomText": ofTests, "OneAtATime": ofTests, "Rand": ofTests,
+			"RandomText": ofTests, "OneAtATime": ofTests, "Rand": ofTests,
 		}},
 		"fleet here": {local.fleet, map[string]string{
 			"RandomText": ofTests, "OneAtATime": ofTests, "Rand": ofTests, "TemplateVersion": "there are no templates", "Exhausted": "it sells what it has",
-			"Ensure": "there is nothing to make", "HostKey": "it is the instance id", "Notices": "EC2 sends them",
+			"Ensure": "there is nothing to make", "HostKey": "it is the instance id", "Notices": "EC2 sends them", "LaunchRate": "launches have no limit of calls",
 		}},
 		"timing":   {inAWS.fleet.Timing, map[string]string{"Poll": defaults, "Takeover": defaults, "Relaunch": defaults, "KeepRequests": defaults}},
 		"jobs":     {*inAWS.fleet.Jobs, nil},
@@ -113,10 +113,10 @@ func TestEveryOptionIsFilled(t *testing.T) {
 
 		"presence": {inAWS.d.presence, map[string]string{"seen": "its own", "count": "its own"}},
 		"daemon":   {inAWS.d, nil},
-		"backends": {inAWS.d.backends, map[string]string{"sells": "EC2 is asked by a launch", "endHosts": "hosts outlive the daemon"}},
+		"backends": {inAWS.d.backends, map[string]string{"endHosts": "hosts outlive the daemon"}},
 		"backends here": {local.d.backends, map[string]string{
 			"hostKey": "it is the instance id", "templateVersion": "there are no templates", "exhausted": "it sells what it has", "ensure": "there is nothing to make",
-			"notices": "EC2 sends them", "keepRole": "hosts have none",
+			"notices": "EC2 sends them", "keepRole": "hosts have none", "launchRate": "launches have no limit of calls",
 		}},
 		"GitHub":          {inAWS.github, map[string]string{"Apps": "it has a token"}},
 		"GitHub with App": {withApp.github, map[string]string{"Token": "it has an App", "Organization": "it is at repository scope", "RunnerGroup": "it is at repository scope"}},

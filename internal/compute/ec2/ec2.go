@@ -15,6 +15,7 @@
 //	Terminate   ⌈n/100⌉ TerminateInstances; one more for each machine of a batch that was refused as a whole
 //	Template    1 DescribeLaunchTemplates, at most once a minute and pool
 //	Exhausted   none
+//	Sells       none for a type of the catalogue; else up to 10 DescribeInstanceTypes, once in an hour for the same patterns
 //	Ensure      for each pool: 1 DescribeSubnets, and for each architecture 1 DescribeImages and 1 or 2
 //	            DescribeLaunchTemplateVersions if all is well, up to 3 more if not
 //
@@ -84,6 +85,7 @@ type Compute struct {
 	sizes     map[string]size          // by instance type
 	fresh     map[string]freshMachine  // by id
 	short     map[offering]time.Time   // until when
+	sold      map[string]sold          // by class and patterns
 	listing   *listing
 }
 
@@ -96,7 +98,7 @@ func New(api API, o Options) (*Compute, error) {
 	c := &Compute{
 		api: api, o: o, now: o.Now, log: o.Logger, pace: newPacing(o.Rates), userData: userData,
 		templates: map[string]knownTemplate{}, places: map[string][]place{}, sizes: knownSizes(),
-		fresh: map[string]freshMachine{}, short: map[offering]time.Time{},
+		fresh: map[string]freshMachine{}, short: map[offering]time.Time{}, sold: map[string]sold{},
 	}
 	if c.now == nil {
 		c.now = time.Now
