@@ -31,6 +31,7 @@ func (silent) Swept(string, time.Duration, error) {}
 
 func (silent) Decided(lifecycle.Action, lifecycle.ReasonCode) {}
 func (silent) Guarded(string, int)                            {}
+func (silent) MachineGone(string)                             {}
 
 func (e *endings) RunnersEnd(at map[string]time.Time) { e.at = at }
 

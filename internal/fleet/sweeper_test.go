@@ -34,6 +34,7 @@ func (*dueSweeps) RunnersEnd(map[string]time.Time) {}
 
 func (*dueSweeps) Decided(lifecycle.Action, lifecycle.ReasonCode) {}
 func (*dueSweeps) Guarded(string, int)                            {}
+func (*dueSweeps) MachineGone(string)                             {}
 
 func (d *dueSweeps) Swept(sweep string, _ time.Duration, _ error) {
 	if sweep != "due" {

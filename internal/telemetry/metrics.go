@@ -6,6 +6,8 @@ import (
 	"maps"
 	"net/http"
 	"runtime"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -41,6 +43,7 @@ type Metrics struct {
 	turns    *prometheus.GaugeVec
 	held     prometheus.Gauge
 	guarded  *prometheus.GaugeVec
+	gone     *prometheus.CounterVec
 	services *gauges
 }
 
@@ -88,6 +91,9 @@ func NewMetrics() *Metrics {
 		guarded: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "remuda_guard_held", Help: "Hosts (silence) or machines (unrecorded) that are not ended because too many failed at once.",
 		}, []string{"guard"}),
+		gone: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "remuda_machines_gone_total", Help: "Machines of hosts that ended without an order of the fleet, by the code that the cloud gives.",
+		}, []string{"code"}),
 		services: &gauges{descs: []*prometheus.Desc{queuedDesc, desiredDesc, runningDesc, onlineDesc}},
 	}
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
@@ -98,7 +104,7 @@ func NewMetrics() *Metrics {
 	for _, h := range m.phase {
 		m.registry.MustRegister(h)
 	}
-	m.registry.MustRegister(m.calls, m.decided, m.sweeps, m.ages, m.hosts, m.rpcs, m.webhooks, m.runners, m.budgets, m.waiting, m.turns, m.held, m.guarded, m.services, build,
+	m.registry.MustRegister(m.calls, m.decided, m.sweeps, m.ages, m.hosts, m.rpcs, m.webhooks, m.runners, m.budgets, m.waiting, m.turns, m.held, m.guarded, m.gone, m.services, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -154,6 +160,26 @@ func (m *Metrics) Delivered(event, outcome string) { m.webhooks.WithLabelValues(
 // Guarded says how many a guard against mass failures keeps from being ended. Its names are fixed.
 func (m *Metrics) Guarded(guard string, held int) {
 	m.guarded.WithLabelValues(guard).Set(float64(held))
+}
+
+// endCodes are the codes of EC2's StateReason (API reference, "StateReason"), and those that it gives for a KMS key that a launch cannot use.
+var endCodes = []string{
+	"Server.InsufficientInstanceCapacity", "Server.InternalError", "Server.ScheduledStop", "Server.SpotInstanceShutdown", "Server.SpotInstanceTermination",
+	"Client.InstanceInitiatedShutdown", "Client.InstanceTerminated", "Client.InternalError", "Client.InvalidSnapshot.NotFound",
+	"Client.UserInitiatedHibernate", "Client.UserInitiatedShutdown", "Client.VolumeLimitExceeded", "Client.InvalidKMSKey.InvalidState",
+}
+
+// MachineGone counts a machine that ended without an order of the fleet. why begins with EC2's code; the label is one of endCodes, other, or none
+// where EC2 gave no reason.
+func (m *Metrics) MachineGone(why string) {
+	code, _, _ := strings.Cut(why, ":")
+	switch {
+	case why == "":
+		code = "none"
+	case !slices.Contains(endCodes, code):
+		code = "other"
+	}
+	m.gone.WithLabelValues(code).Inc()
 }
 
 // RunnersEnd replaces what is known of the versions of actions/runner that hosts

@@ -74,6 +74,26 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
+// The label has few values, whatever a cloud says.
+func TestMachinesThatAreGoneAreCountedByTheirCode(t *testing.T) {
+	m := telemetry.NewMetrics()
+	for _, why := range []string{
+		"Client.InternalError: Client error on launch; allow the launch to use the KMS key of its volumes (docs/iam)", "Server.SpotInstanceTermination",
+		"Server.SpotInstanceTermination: Spot instance termination", "Client.New: x", "it rained", "",
+	} {
+		m.MachineGone(why)
+	}
+	want := []string{
+		`remuda_machines_gone_total{code="Client.InternalError"} 1`,
+		`remuda_machines_gone_total{code="Server.SpotInstanceTermination"} 2`,
+		`remuda_machines_gone_total{code="none"} 1`,
+		`remuda_machines_gone_total{code="other"} 2`,
+	}
+	if d := cmp.Diff(want, scrape(m, "remuda_machines_gone")); d != "" {
+		t.Error(d)
+	}
+}
+
 func TestCallsAreCountedByTheClassOfTheirError(t *testing.T) {
 	m := telemetry.NewMetrics()
 	errs := []error{

@@ -169,6 +169,9 @@ func (hs *Hosts) ReconcileOneOfMany(ctx context.Context, j *op.Recorder, facts l
 		return facts.Record, d, err
 	}
 	next, err := hs.apply(ctx, j, facts.Record, d, now)
+	if err == nil && d.Code == lifecycle.ReasonMachineGone && facts.Cloud != nil {
+		hs.Observer.MachineGone(facts.Cloud.EndReason)
+	}
 	if errors.Is(err, lifecycle.ErrConflict) {
 		next, err = hs.Store.Instance(ctx, facts.Record.HostKey)
 		d = lifecycle.Decision{Action: lifecycle.ActionKeep, Code: lifecycle.ReasonConflict, Reason: "another replica wrote the record first"}

@@ -243,6 +243,8 @@ type Observer interface {
 	// RunnersEnd: when the versions of actions/runner that hosts have get no
 	// jobs any more, as far as that is known.
 	RunnersEnd(at map[string]time.Time)
+	// MachineGone: the machine of a host ended by itself or by the cloud. why is lifecycle.Machine.EndReason.
+	MachineGone(why string)
 }
 
 type SilentObserver struct{}
@@ -258,6 +260,8 @@ func (SilentObserver) Swept(string, time.Duration, error) {}
 func (SilentObserver) Decided(lifecycle.Action, lifecycle.ReasonCode) {}
 
 func (SilentObserver) Guarded(string, int) {}
+
+func (SilentObserver) MachineGone(string) {}
 
 func (SilentObserver) RunnersEnd(map[string]time.Time) {}
 
