@@ -92,6 +92,7 @@ type hookConfig struct {
 
 type intervals struct {
 	ReadIdle    time.Duration `yaml:"read_idle"`
+	ReadStandby time.Duration `yaml:"read_standby"`
 	ReadRunning time.Duration `yaml:"read_running"`
 	Heartbeat   time.Duration `yaml:"heartbeat"`
 }
@@ -121,7 +122,7 @@ func defaultConfig() config {
 		PreRunner:   hookConfig{Timeout: host.DefaultPreRunnerLimit},
 		PostRelease: hookConfig{Timeout: defaultPostRelease},
 		BootTimeout: agent.DefaultBootTimeout,
-		Intervals:   intervals{ReadIdle: d.ReadIdle, ReadRunning: d.ReadRunning, Heartbeat: d.Heartbeat},
+		Intervals:   intervals{ReadIdle: d.ReadIdle, ReadStandby: d.ReadStandby, ReadRunning: d.ReadRunning, Heartbeat: d.Heartbeat},
 		LogLevel:    "info",
 		LogFormat:   telemetry.LogText,
 	}
@@ -193,6 +194,7 @@ func (c *config) Validate(root strictyaml.Place) {
 	root.At("post_release", "timeout").Between(c.PostRelease.Timeout, time.Second, longestPostRelease)
 	root.At("boot_timeout").Between(c.BootTimeout, time.Second, 24*time.Hour)
 	root.At("intervals", "read_idle").Between(c.Intervals.ReadIdle, shortestInterval, longestRead)
+	root.At("intervals", "read_standby").Between(c.Intervals.ReadStandby, shortestInterval, longestRead)
 	root.At("intervals", "read_running").Between(c.Intervals.ReadRunning, shortestInterval, longestRead)
 	root.At("intervals", "heartbeat").Between(c.Intervals.Heartbeat, shortestInterval, longestHeartbeat)
 }

@@ -46,14 +46,14 @@ func TestConfig(t *testing.T) {
 	want.Runner.Env, want.Runner.MinimumFreeMiB = map[string]string{"A": "b"}, 5
 	want.PreRunner = hookConfig{Script: "/opt/pre.sh", Timeout: time.Minute}
 	want.BootTimeout = 5 * time.Minute
-	want.Intervals = intervals{ReadIdle: time.Second, ReadRunning: 10 * time.Second, Heartbeat: 20 * time.Second}
+	want.Intervals = intervals{ReadIdle: time.Second, ReadStandby: 3 * time.Second, ReadRunning: 10 * time.Second, Heartbeat: 20 * time.Second}
 	want.LogLevel, want.LogFormat = "debug", "json"
 	got, err = readConfig(configFile(t, strings.Replace(smallest, "{distribution: /opt/runner}",
 		"{distribution: /opt/runner, env: {A: b}, minimum_free_mib: 5}", 1)+`
 host_key: AROA:i-1
 pre_runner: {script: /opt/pre.sh, timeout: 1m}
 boot_timeout: 5m
-intervals: {read_idle: 1s, read_running: 10s, heartbeat: 20s}
+intervals: {read_idle: 1s, read_standby: 3s, read_running: 10s, heartbeat: 20s}
 log_level: debug
 log_format: json
 `))

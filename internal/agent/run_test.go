@@ -220,7 +220,7 @@ func TestCallsInAnHour(t *testing.T) {
 		reads, writes int // at most
 	}{
 		"pooled":  {func(w *world) { resting(w); w.record.Threshold = w.now().Add(2 * time.Hour) }, 7400, 250},
-		"hot":     {func(w *world) { listening(w); w.record.Threshold = w.now().Add(2 * time.Hour) }, 7400, 250},
+		"hot":     {func(w *world) { listening(w); w.record.Threshold = w.now().Add(2 * time.Hour) }, 1900, 250},
 		"running": {serving, 7400, 250},
 		"busy":    {busy, 750, 250},
 	}

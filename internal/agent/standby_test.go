@@ -419,3 +419,22 @@ func TestInterruptionInStandby(t *testing.T) {
 		t.Errorf("report %+v, effects %q", w.report, w.effects)
 	}
 }
+
+// A pooled host whose runner listens reads its record seldom, since its claim does not wait for that. A job that comes has it
+// read at once, and on with the interval of a host that serves.
+func TestAHotHostReadsSeldom(t *testing.T) {
+	w, a := hotHost(t)
+	before := w.reads
+	passes(t, w, a, time.Minute)
+	if n := w.reads - before; n < 27 || n > 33 {
+		t.Errorf("%d reads in a minute, want about 30", n)
+	}
+	before = w.reads
+	w.claimInStandby("run-2")
+	w.jobComes("run-2")
+	began := w.now()
+	steps(t, w, a, func() bool { return slices.Contains(w.ran, "run-2") })
+	if took := w.now().Sub(began); took > 100*time.Millisecond {
+		t.Errorf("the job was let in after %s", took)
+	}
+}

@@ -6,6 +6,7 @@ import "time"
 // and 240 heartbeats come out a little above or below.
 const (
 	IdleReads      = 7400
+	HotReads       = 1900
 	RunningReads   = 750
 	HourlyWrites   = 250
 	WaitingASecond = 4 // batched reads, while a claim waits for its hosts

@@ -50,6 +50,9 @@ func stays() []stay {
 		BootID: bootID, Prepared: done, Allowed: allowed, Registered: done, Registration: true,
 		Listener: agent.Listener{Phase: agent.ListenerListening, Assignment: 2, StartedAt: began, At: began},
 	}
+	hot := listening
+	hot.Allowed = agent.Allowed{Standby: true, Repository: repository}
+	hot.Cleaned, hot.Registered.Assignment, hot.Listener.Assignment = done, 1, 1
 	busy := listening
 	busy.Busy, busy.Jobs = true, 1
 	return []stay{
@@ -63,6 +66,9 @@ func stays() []stay {
 			agent.Observed{BootID: bootID, Prepared: done, Cleaned: doing}, 0},
 		{idleName, time.Hour, func(*lifecycle.Record) {},
 			agent.Observed{BootID: bootID, Prepared: done, Cleaned: done}, cost.IdleReads},
+		{"idle: its runner listens, it is hot", time.Hour, func(r *lifecycle.Record) {
+			r.RunnerName, r.Standby = runnerID, &lifecycle.Standby{Assignment: r.Assignment, Label: "label", RunnerID: 77}
+		}, hot, cost.HotReads},
 	}
 }
 

@@ -24,7 +24,7 @@ func (l *life) heat() {
 	l.Pools["default"], l.Hot = p, true
 	l.workload.repositories, l.workload.pools = world.Repositories[:1+l.Rand.IntN(2)], []string{"default"}
 	l.workload.classes, l.workload.spot, l.workload.jobLength = []string{"small"}, 0, 8*time.Second
-	l.Intervals.ReadIdle = 2 * time.Second // jobs come before their hosts have read the claim
+	l.Intervals.ReadIdle, l.Intervals.ReadStandby = 2*time.Second, 5*time.Second // jobs come before their hosts have read the claim
 	l.DrawHotFaults()
 }
 

@@ -62,7 +62,7 @@ func (l *life) configure() {
 	}
 	l.limitHosts()
 	l.Intervals = agent.Intervals{
-		ReadIdle: pick(500*time.Millisecond, 2*time.Second), ReadRunning: 5 * time.Second, Heartbeat: 15 * time.Second,
+		ReadIdle: pick(500*time.Millisecond, 2*time.Second), ReadStandby: 2 * time.Second, ReadRunning: 5 * time.Second, Heartbeat: 15 * time.Second,
 	}
 	l.heat()
 }
