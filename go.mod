@@ -14,6 +14,7 @@ require (
 	github.com/aws/aws-sdk-go-v2/service/ec2 v1.344.1 // the hosts
 	github.com/aws/aws-sdk-go-v2/service/ecs v1.104.1 // services of runners in containers
 	github.com/aws/aws-sdk-go-v2/service/iam v1.64.8 // the role of the hosts
+	github.com/aws/aws-sdk-go-v2/service/servicequotas v1.43.10 // config check: the quotas of vCPU
 	github.com/aws/aws-sdk-go-v2/service/sqs v1.52.10 // the queues
 	github.com/aws/aws-sdk-go-v2/service/sts v1.51.8 // the host key
 	github.com/aws/smithy-go v1.28.8 // the errors and middleware of the SDK

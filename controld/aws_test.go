@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -109,6 +110,8 @@ func TestIAMCommandLines(t *testing.T) {
 		"unknown role":     {[]string{"iam", "--config", awsExample, "--role", "root"}, exitUsage, `"root" is none of controld, refresh and host`},
 		"no account":       {[]string{"iam", "--config", awsExample, "--account", "acme"}, exitUsage, `"acme" is not the id of an account`},
 		"a local fleet":    {[]string{"iam", "--config", "../examples/controld.yaml"}, exitConfiguration, "has no aws section"},
+		"no such output":   {[]string{"config", "check", "--aws", "--output", "yaml", awsExample}, exitUsage, "neither table nor json"},
+		"output alone":     {[]string{"config", "check", "--output", "json", awsExample}, exitUsage, "--output json is for --aws"},
 		"a local check":    {[]string{"config", "check", "--aws", "../examples/controld.yaml"}, exitUsage, "has no aws section"},
 	} {
 		if got := controld(t, test.args...); got.code != test.code || !strings.Contains(got.stderr, test.says) {
@@ -122,18 +125,38 @@ func TestIAMCommandLines(t *testing.T) {
 type account struct {
 	proxy *awstest.Proxy
 	cfg   sdk.Config
+	ec2   *ec2gap.EC2
+	// quotas of vCPU, by code. One that is not there may not be read.
+	quotas map[string]int
 }
 
 func newAccount(t *testing.T) account {
 	t.Helper()
 	proxy := awstest.NewProxy(t, awstest.Moto(t))
 	proxy.Route("dynamodb", awstest.DynamoDB(t))
-	ec2gap.Install(proxy)
+	a := account{proxy, awstest.Config(t, proxy.URL()), ec2gap.Install(proxy), map[string]int{"L-1216C47A": 64, "L-34B43A08": 64}}
+	proxy.Handle("servicequotas", "GetServiceQuota", a.serviceQuota)
 	for _, variable := range proxy.Environ() {
 		name, value, _ := strings.Cut(variable, "=")
 		t.Setenv(name, value)
 	}
-	return account{proxy, awstest.Config(t, proxy.URL())}
+	return a
+}
+
+// serviceQuota answers as Service Quotas does; moto knows no quota of EC2.
+func (a account) serviceQuota(w http.ResponseWriter, r *http.Request, _ func(*http.Request) *awstest.Answer) {
+	var asked struct{ ServiceCode, QuotaCode string }
+	if err := json.NewDecoder(r.Body).Decode(&asked); err != nil || asked.ServiceCode != "ec2" {
+		awstest.Fail(w, r, http.StatusBadRequest, "NoSuchResourceException", "The request failed because the specified service does not exist.")
+		return
+	}
+	value, ok := a.quotas[asked.QuotaCode]
+	if !ok {
+		awstest.Fail(w, r, http.StatusBadRequest, "AccessDeniedException", "User: arn:aws:sts::123456789012:assumed-role/controld/x is not authorized to perform: servicequotas:GetServiceQuota")
+		return
+	}
+	w.Header().Set("Content-Type", "application/x-amz-json-1.1")
+	fmt.Fprintf(w, `{"Quota":{"ServiceCode":"ec2","QuotaCode":%q,"Value":%d.0}}`, asked.QuotaCode, value)
 }
 
 // addHostRole makes the instance profile of the hosts.
@@ -231,6 +254,96 @@ func TestCheckInTheAccount(t *testing.T) {
 	}
 	if again := controld(t, "config", "check", "--aws", path); again.code != 0 || !strings.Contains(again.stdout, "AWS: nothing to create or change") {
 		t.Errorf("afterwards: %+v", again)
+	}
+}
+
+// TestCheckOfPermissionsAndQuotas: what EC2 says about calls with DryRun, and what Service Quotas allows beside what full pools need.
+func TestCheckOfPermissionsAndQuotas(t *testing.T) {
+	racepass.CoveredBy(t, "TestSnapshotOnlyReads")
+	a := newAccount(t)
+	a.addHostRole(t)
+	text, err := os.ReadFile(a.configuration(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := write(t, "controld.yaml", string(text)+"  build: {resource_classes: [large, 4xlarge], usage_classes: [spot], maximum: 5}\n")
+	check := func(args ...string) result {
+		return controld(t, append([]string{"config", "check", "--aws"}, append(args, path)...)...)
+	}
+	says := func(got result, code int, lines ...string) {
+		t.Helper()
+		for _, line := range lines {
+			if !strings.Contains(got.stdout, line+"\n") {
+				t.Errorf("the check does not say\n%s\n%s%s", line, got.stdout, got.stderr)
+			}
+		}
+		if got.code != code {
+			t.Errorf("the check ends with %d: %s", got.code, got.stderr)
+		}
+	}
+	before := check()
+	if !strings.Contains(before.stdout, "not tried  ec2:CreateFleet         pool default, on-demand  ") || before.code != 0 {
+		t.Errorf("before a refresh: %+v", before)
+	}
+	c, err := config.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := newAWSBackends(t.Context(), c, hclog.NewNullLogger())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.ensure(t.Context(), false); err != nil {
+		t.Fatal(err)
+	}
+	says(check(), 0,
+		"allowed    ec2:CreateFleet         pool build, spot         ",
+		"allowed    ec2:RunInstances        pool build, spot         ",
+		"allowed    ec2:RunInstances        pool default, on-demand  ",
+		"not tried  ec2:TerminateInstances                           the fleet has no machine that runs, and only one of its own can be named in such a call; check again once a host is there",
+		"enough     quota L-1216C47A  64 vCPU  Running On-Demand Standard instances; needed: pool default has no maximum, each large takes 2",
+		"too small  quota L-34B43A08  64 vCPU  All Standard Spot Instance Requests; needed: 80 of pool build (5 x 4xlarge), pool default has no maximum, each large takes 2; "+
+			"ask Service Quotas for more, or write a smaller maximum",
+	)
+	a.ec2.Deny("RunInstances")
+	delete(a.quotas, "L-1216C47A")
+	denied := check()
+	says(denied, exitFailure,
+		"allowed    ec2:CreateFleet         pool build, spot         ",
+		"denied     ec2:RunInstances        pool build, spot         attach the statements LaunchTemplates, UsedByLaunches, MadeByLaunches of `controld iam`",
+	)
+	if !strings.Contains(denied.stdout, "not known  quota L-1216C47A  0 vCPU   Running On-Demand Standard instances; needed: ") || !strings.Contains(denied.stdout, "AccessDeniedException") {
+		t.Errorf("a quota that may not be read:\n%s", denied.stdout)
+	}
+	a.wantReport(t, check("--output", "json"))
+}
+
+// wantReport: the document for programs says the same.
+func (a account) wantReport(t *testing.T, got result) {
+	t.Helper()
+	var report accountReport
+	if err := json.Unmarshal([]byte(got.stdout), &report); err != nil || got.code != exitFailure || !strings.Contains(got.stderr, ": ok\n") {
+		t.Fatalf("%v in %+v", err, got)
+	}
+	want := accountReport{
+		Changes: []resourceChange{},
+		Permissions: []permissionCheck{
+			{resultAllowed, "ec2:CreateFleet", "pool build, spot", ""}, {resultDenied, "ec2:RunInstances", "pool build, spot", "DETAIL"},
+			{resultAllowed, "ec2:CreateFleet", "pool default, on-demand", ""}, {resultDenied, "ec2:RunInstances", "pool default, on-demand", "DETAIL"},
+			{resultNotTried, "ec2:TerminateInstances", "", "DETAIL"},
+		},
+		Quotas: []quotaCheck{{resultUnknown, "L-1216C47A", 0, 0, "DETAIL"}, {resultSmall, "L-34B43A08", 64, 80, "DETAIL"}},
+	}
+	for i := range report.Permissions {
+		if report.Permissions[i].Detail != "" {
+			report.Permissions[i].Detail = "DETAIL"
+		}
+	}
+	for i := range report.Quotas {
+		report.Quotas[i].Detail = "DETAIL"
+	}
+	if diff := cmp.Diff(want, report); diff != "" {
+		t.Errorf("report (-want +got):\n%s", diff)
 	}
 }
 

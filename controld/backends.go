@@ -71,6 +71,7 @@ func newAWSBackends(ctx context.Context, c *config.Config, log hclog.Logger) (*b
 		ensure:     role.keptAfter(fleet.Together(ensure...)),
 		keepRole:   role.keep,
 		notices:    heard,
+		probe:      &accountProbe{rehearse: compute.Rehearse, quota: quotaOf(cfg)},
 		close:      func() error { return nil },
 	}, nil
 }
@@ -183,6 +184,7 @@ type backends struct {
 	ensure          fleet.Ensure
 	notices         fleet.Notices // nil: none are received
 	sells           func(c fleet.Class, patterns ...[]string) bool
+	probe           *accountProbe // nil outside AWS
 	// keepRole writes what a later start needs while IAM does not answer; nil outside AWS.
 	keepRole func(ctx context.Context)
 	// endHosts ends every host; nil where hosts always outlive the daemon.

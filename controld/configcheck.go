@@ -6,10 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
-	"text/tabwriter"
-	"time"
-
-	"github.com/hashicorp/go-hclog"
 
 	"github.com/remuda-ci/remuda/internal/config"
 	"github.com/remuda-ci/remuda/internal/config/strictyaml"
@@ -22,11 +18,16 @@ import (
 // checks the file over the defaults of `controld dev`.
 func configCheck(ctx context.Context, call *call) error {
 	var inAWS, ofDev bool
+	var output string
 	files, err := call.parse(1, func(f *flag.FlagSet) {
-		f.BoolVar(&inAWS, "aws", false, "look in the account too, and say what Refresh would create or change")
+		f.BoolVar(&inAWS, "aws", false, "look in the account too: what Refresh would create or change, what controld may do, and the quotas")
+		f.StringVar(&output, "output", "table", "with --aws, how the account is reported: `table` for people, json for programs")
 		f.BoolVar(&ofDev, "dev", false, "the file is one for controld dev --config, which has defaults of its own")
 	})
 	if err != nil {
+		return err
+	}
+	if err := checkOutput(call, output, inAWS); err != nil {
 		return err
 	}
 	load := config.Load
@@ -60,9 +61,13 @@ func configCheck(ctx context.Context, call *call) error {
 	if len(bad) > 0 {
 		return errTold
 	}
-	fmt.Fprintf(call.stdout, "%s: ok\n", files[0])
+	words := call.stdout
+	if output == "json" {
+		words = call.stderr // the document alone is on standard output
+	}
+	fmt.Fprintf(words, "%s: ok\n", files[0])
 	for _, warning := range append(c.Warnings(), warnings...) {
-		fmt.Fprintf(call.stdout, "%s: warning: %s\n", files[0], warning)
+		fmt.Fprintf(words, "%s: warning: %s\n", files[0], warning)
 	}
 	switch {
 	case !inAWS:
@@ -70,7 +75,18 @@ func configCheck(ctx context.Context, call *call) error {
 	case c.Backend() != config.BackendAWS:
 		return call.misused("--aws: %s has no aws section", files[0])
 	}
-	return checkAWS(ctx, c, call)
+	return checkAWS(ctx, c, call, output)
+}
+
+// checkOutput refuses an --output that means nothing.
+func checkOutput(call *call, output string, inAWS bool) error {
+	switch {
+	case output != "table" && output != "json":
+		return call.misused("--output %.40q is neither table nor json", output)
+	case output == "json" && !inAWS:
+		return call.misused("--output json is for --aws")
+	}
+	return nil
 }
 
 // loadForDev reads a file as dev does.
@@ -80,27 +96,4 @@ func loadForDev(path string) (*config.Config, error) {
 		return nil, err
 	}
 	return devConfiguration(&o, dev.Programs{})
-}
-
-// checkTimeout bounds the check of the account, which makes some dozens of calls.
-const checkTimeout = 2 * time.Minute
-
-// checkAWS prints what a refresh would create or change, and returns what it could not.
-func checkAWS(ctx context.Context, c *config.Config, call *call) error {
-	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
-	defer cancel()
-	p, err := newAWSBackends(ctx, c, hclog.NewNullLogger())
-	if err != nil {
-		return err
-	}
-	resources, err := p.ensure(ctx, true)
-	w := tabwriter.NewWriter(call.stdout, 0, 0, 2, ' ', 0)
-	for _, r := range resources {
-		fmt.Fprintf(w, "would be %s\t%s\t%s\t%s\n", r.Change, r.Kind, r.Name, r.Detail)
-	}
-	_ = w.Flush() // what stdout does not take is lost, as everywhere
-	if err == nil && len(resources) == 0 {
-		fmt.Fprintln(call.stdout, "AWS: nothing to create or change")
-	}
-	return err
 }

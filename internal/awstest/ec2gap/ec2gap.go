@@ -24,6 +24,7 @@ package ec2gap
 import (
 	"cmp"
 	"net/http"
+	"net/url"
 	"sync"
 
 	"github.com/remuda-ci/remuda/internal/awstest"
@@ -64,15 +65,18 @@ type EC2 struct {
 	aged     map[string]bool // images that are deprecated
 	dying    *ec2Error       // why instances that are launched end at once
 	dead     map[string]ec2Error
+	denied   map[string]bool // operations
 }
 
 // Install puts the hooks into a proxy in front of moto.
 func Install(p *awstest.Proxy) *EC2 {
 	e := &EC2{
-		tokens: map[string]remembered{}, deleted: map[string]map[string]bool{}, hidden: map[string]bool{}, profiles: map[string]string{}, impaired: map[string]bool{}, aged: map[string]bool{}, dead: map[string]ec2Error{},
+		tokens: map[string]remembered{}, deleted: map[string]map[string]bool{}, hidden: map[string]bool{}, profiles: map[string]string{}, impaired: map[string]bool{}, aged: map[string]bool{}, dead: map[string]ec2Error{}, denied: map[string]bool{},
 	}
 	for operation, hook := range map[string]awstest.Hook{
-		"CreateFleet":                    e.createFleet,
+		"CreateFleet":                    e.permitted(e.createFleet),
+		"RunInstances":                   e.permitted(carriedOut),
+		"TerminateInstances":             e.permitted(carriedOut),
 		"CreateLaunchTemplate":           createLaunchTemplate,
 		"CreateLaunchTemplateVersion":    e.createVersion,
 		"DeleteLaunchTemplateVersions":   e.deleteVersions,
@@ -84,6 +88,61 @@ func Install(p *awstest.Proxy) *EC2 {
 		p.Handle("ec2", operation, hook)
 	}
 	return e
+}
+
+// Deny has EC2 refuse an operation as a policy does that does not allow it, with DryRun and without, until Allow.
+func (e *EC2) Deny(operation string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.denied[operation] = true
+}
+
+// Allow ends every Deny.
+func (e *EC2) Allow() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	clear(e.denied)
+}
+
+// permitted answers a call that is denied, and a call with DryRun that would be made: moto knows neither for a fleet. With DryRun nothing is
+// made, and the client token is not used up.
+func (e *EC2) permitted(next awstest.Hook) awstest.Hook {
+	return func(w http.ResponseWriter, r *http.Request, forward func(*http.Request) *awstest.Answer) {
+		form, ok := formOf(w, r)
+		if !ok {
+			return
+		}
+		e.mu.Lock()
+		denied := e.denied[form.Get("Action")]
+		e.mu.Unlock()
+		switch {
+		case denied:
+			awstest.Fail(w, r, http.StatusForbidden, "UnauthorizedOperation", "You are not authorized to perform this operation. User: "+
+				"arn:aws:sts::123456789012:assumed-role/controld/i-0ccccccccccccccc3 is not authorized to perform: ec2:"+form.Get("Action")+
+				" because no identity-based policy allows the ec2:"+form.Get("Action")+" action. Encoded authorization failure message: 4rM7")
+		case form.Get("DryRun") == "true":
+			if err := checkDry(form); err != nil {
+				awstest.Fail(w, r, http.StatusBadRequest, err.code, err.message)
+				return
+			}
+			awstest.Fail(w, r, http.StatusPreconditionFailed, "DryRunOperation", "Request would have succeeded, but DryRun flag is set.")
+		default:
+			next(w, r, forward)
+		}
+	}
+}
+
+// checkDry is what EC2 refuses of a call whatever its caller may do.
+func checkDry(form url.Values) *ec2Error {
+	if form.Get("Action") != "CreateFleet" {
+		return nil
+	}
+	return cmp.Or(checkTags(form), checkRequirements(form))
+}
+
+// carriedOut is a call that moto answers.
+func carriedOut(w http.ResponseWriter, r *http.Request, forward func(*http.Request) *awstest.Answer) {
+	forward(r).Write(w)
 }
 
 // SetLimits replaces all limits.

@@ -6,6 +6,7 @@
 package servicemodel
 
 import (
+	"cmp"
 	"compress/gzip"
 	"encoding/json"
 	"fmt"
@@ -25,6 +26,9 @@ type Models struct {
 	mu       sync.Mutex
 	services map[string]*service
 }
+
+// directories are those of services that sign with another name.
+var directories = map[string]string{"servicequotas": "service-quotas"}
 
 // Open is the models in botocore's data directory.
 func Open(dir string) *Models { return &Models{dir: dir, services: map[string]*service{}} }
@@ -73,7 +77,7 @@ func (m *Models) service(name string) (*service, error) {
 	if s, ok := m.services[name]; ok {
 		return s, nil
 	}
-	versions, err := filepath.Glob(filepath.Join(m.dir, name, "*", "service-2.json.gz"))
+	versions, err := filepath.Glob(filepath.Join(m.dir, cmp.Or(directories[name], name), "*", "service-2.json.gz"))
 	if err != nil || len(versions) == 0 {
 		return nil, fmt.Errorf("find the model of service %q in %s: %v", name, m.dir, err)
 	}

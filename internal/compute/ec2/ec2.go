@@ -52,6 +52,9 @@ type API interface {
 	DescribeInstanceTypes(context.Context, *service.DescribeInstanceTypesInput, ...func(*service.Options)) (*service.DescribeInstanceTypesOutput, error)
 	TerminateInstances(context.Context, *service.TerminateInstancesInput, ...func(*service.Options)) (*service.TerminateInstancesOutput, error)
 
+	// RunInstances is called with DryRun alone.
+	RunInstances(context.Context, *service.RunInstancesInput, ...func(*service.Options)) (*service.RunInstancesOutput, error)
+
 	DescribeImages(context.Context, *service.DescribeImagesInput, ...func(*service.Options)) (*service.DescribeImagesOutput, error)
 	DescribeSubnets(context.Context, *service.DescribeSubnetsInput, ...func(*service.Options)) (*service.DescribeSubnetsOutput, error)
 	DescribeLaunchTemplates(context.Context, *service.DescribeLaunchTemplatesInput, ...func(*service.Options)) (*service.DescribeLaunchTemplatesOutput, error)

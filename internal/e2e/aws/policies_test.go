@@ -31,6 +31,7 @@ var uncalled = map[string]string{
 	"dynamodb:BatchWriteItem":            "for the history of several runs at once; tested in store/dynamo",
 	"ecs:DescribeServices":               "the configuration has services, and this stage runs none; tested in services/ecs",
 	"ecs:UpdateService":                  "the configuration has services, and this stage runs none; tested in services/ecs",
+	"servicequotas:GetServiceQuota":      "for config check --aws; tested in controld",
 	"dynamodb:DescribeContinuousBackups": "DynamoDB Local knows no backups; tested in store/dynamo",
 }
 

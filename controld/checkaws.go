@@ -1,0 +1,248 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/servicequotas"
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/remuda-ci/remuda/internal/aws"
+	"github.com/remuda-ci/remuda/internal/compute/ec2"
+	"github.com/remuda-ci/remuda/internal/config"
+	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/resources"
+)
+
+// checkTimeout bounds the check of the account, which makes some dozens of calls.
+const checkTimeout = 2 * time.Minute
+
+// accountProbe asks an account what a fleet may do in it.
+type accountProbe struct {
+	rehearse func(ctx context.Context, orders []lifecycle.LaunchOrder) []ec2.Rehearsal
+	// quota reads a quota of EC2 by its code.
+	quota func(ctx context.Context, code string) (float64, error)
+}
+
+// quotaOf returns a function that reads quotas of EC2.
+func quotaOf(cfg sdk.Config) func(context.Context, string) (float64, error) {
+	client := servicequotas.NewFromConfig(cfg)
+	return func(ctx context.Context, code string) (float64, error) {
+		out, err := client.GetServiceQuota(ctx, &servicequotas.GetServiceQuotaInput{ServiceCode: sdk.String("ec2"), QuotaCode: &code})
+		if err != nil {
+			return 0, aws.Wrap("read quota "+code, err)
+		}
+		return sdk.ToFloat64(out.Quota.Value), nil
+	}
+}
+
+// accountReport is what config check --aws says about an account.
+type accountReport struct {
+	Changes     []resourceChange  `json:"changes"`
+	Permissions []permissionCheck `json:"permissions"`
+	Quotas      []quotaCheck      `json:"quotas"`
+}
+
+// resourceChange is what Refresh would create or change.
+type resourceChange struct {
+	Change resources.Change `json:"change"`
+	Kind   string           `json:"kind"`
+	Name   string           `json:"name"`
+	Detail string           `json:"detail,omitempty"`
+}
+
+// The results of a check of the account.
+const (
+	resultAllowed  = "allowed"
+	resultDenied   = "denied"
+	resultFailed   = "failed"
+	resultNotTried = "not tried"
+	resultEnough   = "enough"
+	resultSmall    = "too small"
+	resultUnknown  = "not known"
+)
+
+// permissionCheck is the result of a call with DryRun.
+type permissionCheck struct {
+	Result string `json:"result"`
+	Action string `json:"action"`
+	Of     string `json:"of,omitempty"`
+	Detail string `json:"detail,omitempty"`
+}
+
+// quotaCheck is a quota beside what the pools need when they are full.
+type quotaCheck struct {
+	Result string `json:"result"`
+	Code   string `json:"code"`
+	VCPU   int    `json:"vcpu"`
+	Needed int    `json:"needed"`
+	Detail string `json:"detail,omitempty"`
+}
+
+// checkAWS reports what a refresh would create or change, what controld may do, and the quotas. A missing permission is an error, a small quota is not.
+func checkAWS(ctx context.Context, c *config.Config, call *call, output string) error {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	p, err := newAWSBackends(ctx, c, hclog.NewNullLogger())
+	if err != nil {
+		return err
+	}
+	changes, err := p.ensure(ctx, true)
+	report := accountReport{Changes: []resourceChange{}, Permissions: checkPermissions(ctx, c, p.probe), Quotas: checkQuotas(ctx, c, p.probe)}
+	for _, r := range changes {
+		report.Changes = append(report.Changes, resourceChange{r.Change, r.Kind, r.Name, r.Detail})
+	}
+	if output == "json" {
+		e := json.NewEncoder(call.stdout)
+		e.SetIndent("", "  ")
+		_ = e.Encode(report) // what stdout does not take is lost, as everywhere
+	} else {
+		report.table(call.stdout, err)
+	}
+	denied := func(p permissionCheck) bool { return p.Result == resultDenied || p.Result == resultFailed }
+	if err == nil && slices.ContainsFunc(report.Permissions, denied) {
+		return errTold
+	}
+	return err
+}
+
+// table writes the report for people. err is what a refresh could not look at.
+func (r accountReport) table(out io.Writer, err error) {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, c := range r.Changes {
+		fmt.Fprintf(w, "would be %s\t%s\t%s\t%s\n", c.Change, c.Kind, c.Name, c.Detail)
+	}
+	_ = w.Flush()
+	if err == nil && len(r.Changes) == 0 {
+		fmt.Fprintln(out, "AWS: nothing to create or change")
+	}
+	for _, p := range r.Permissions {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", p.Result, p.Action, p.Of, p.Detail)
+	}
+	_ = w.Flush()
+	for _, q := range r.Quotas {
+		fmt.Fprintf(w, "%s\tquota %s\t%d vCPU\t%s\n", q.Result, q.Code, q.VCPU, q.Detail)
+	}
+	_ = w.Flush()
+}
+
+// checkPermissions rehearses launches and the end of a machine.
+func checkPermissions(ctx context.Context, c *config.Config, probe *accountProbe) []permissionCheck {
+	policy := aws.Policy(aws.RoleControld, permissions(), policyNames(c, "*", "", ""))
+	checks := []permissionCheck{}
+	for _, r := range probe.rehearse(ctx, rehearsals(c)) {
+		check := permissionCheck{resultAllowed, r.Action, r.Of, ""}
+		switch {
+		case r.NotTried != "":
+			check.Result, check.Detail = resultNotTried, r.NotTried
+		case r.Denied():
+			check.Result, check.Detail = resultDenied, "attach the statements "+strings.Join(statementsWith(policy, r.Action), ", ")+" of `controld iam`"
+		case r.Err != nil:
+			check.Result, check.Detail = resultFailed, r.Err.Error()
+		}
+		checks = append(checks, check)
+	}
+	return checks
+}
+
+// statementsWith names the statements of a policy that have an action.
+func statementsWith(policy aws.Document, action string) []string {
+	var names []string
+	for _, s := range policy.Statement {
+		if slices.Contains(s.Action, action) {
+			names = append(names, s.Sid)
+		}
+	}
+	return names
+}
+
+// rehearsals are an order for each pool, of its first resource and usage class, and one for each other usage class: who may launch the hosts
+// of a pool in one usage class may launch those of another pool in it.
+func rehearsals(c *config.Config) []lifecycle.LaunchOrder {
+	var orders []lifecycle.LaunchOrder
+	known := map[lifecycle.UsageClass]bool{}
+	for _, name := range slices.Sorted(maps.Keys(c.Pools)) {
+		class := c.PoolResourceClasses(name)[0]
+		has := c.ResourceClasses[class]
+		for i, usage := range c.PoolUsageClasses(name) {
+			if i > 0 && known[usage] {
+				continue
+			}
+			known[usage] = true
+			o := lifecycle.LaunchOrder{
+				Token: "check-" + name + "-" + string(usage), RequestID: "check", RunID: "check", Repository: "remuda/check", Number: 1, Count: 1,
+				Pool: name, ResourceClass: class, CPU: has.CPU, MemoryMiB: has.MemoryMiB, UsageClass: usage, PoolTypes: c.Pools[name].InstanceTypes,
+			}
+			if len(o.PoolTypes) == 0 {
+				o.InstanceTypes = fleet.DefaultInstanceTypes
+			}
+			orders = append(orders, o)
+		}
+	}
+	return orders
+}
+
+// vcpuQuotas are the quotas of vCPU of EC2's standard families, by their codes in Service Quotas.
+var vcpuQuotas = []struct {
+	usage lifecycle.UsageClass
+	code  string
+	name  string
+}{
+	{lifecycle.UsageOnDemand, "L-1216C47A", "Running On-Demand Standard instances"},
+	{lifecycle.UsageSpot, "L-34B43A08", "All Standard Spot Instance Requests"},
+}
+
+// checkQuotas reads the quotas that the pools need.
+func checkQuotas(ctx context.Context, c *config.Config, probe *accountProbe) []quotaCheck {
+	checks := []quotaCheck{}
+	for _, q := range vcpuQuotas {
+		needed, parts := neededVCPU(c, q.usage)
+		if len(parts) == 0 {
+			continue
+		}
+		check := quotaCheck{Result: resultEnough, Code: q.code, Needed: needed, Detail: q.name + "; needed: " + strings.Join(parts, ", ")}
+		value, err := probe.quota(ctx, q.code)
+		check.VCPU = int(value)
+		switch {
+		case err != nil:
+			check.Result, check.Detail = resultUnknown, fmt.Sprintf("%s: %v", check.Detail, err)
+		case check.VCPU < needed:
+			check.Result, check.Detail = resultSmall, check.Detail+"; ask Service Quotas for more, or write a smaller maximum"
+		}
+		checks = append(checks, check)
+	}
+	return checks
+}
+
+// neededVCPU is how many vCPU the hosts of a usage class have when each pool has its maximum of its largest class, and that pool by pool. A host
+// may have up to twice the vCPU of its class, so this is the least.
+func neededVCPU(c *config.Config, usage lifecycle.UsageClass) (needed int, parts []string) {
+	for _, name := range slices.Sorted(maps.Keys(c.Pools)) {
+		if !slices.Contains(c.PoolUsageClasses(name), usage) {
+			continue
+		}
+		largest := ""
+		for _, class := range c.PoolResourceClasses(name) {
+			if largest == "" || c.ResourceClasses[class].CPU > c.ResourceClasses[largest].CPU {
+				largest = class
+			}
+		}
+		hosts, cpu := c.Pools[name].Maximum, c.ResourceClasses[largest].CPU
+		if hosts == 0 {
+			parts = append(parts, fmt.Sprintf("pool %s has no maximum, each %s takes %d", name, largest, cpu))
+			continue
+		}
+		needed += hosts * cpu
+		parts = append(parts, fmt.Sprintf("%d of pool %s (%d x %s)", hosts*cpu, name, hosts, largest))
+	}
+	return needed, parts
+}
