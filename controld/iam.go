@@ -24,7 +24,7 @@ var accountID = regexp.MustCompile(`^[0-9]{12}$`)
 
 // iamPolicy prints a policy, or what each action is for. It makes no call.
 func iamPolicy(_ context.Context, call *call) error {
-	var path, role, account, hostRole, hostProfile string
+	var path, role, account, hostRole, hostProfile, format string
 	var explain bool
 	if _, err := call.parse(0, func(f *flag.FlagSet) {
 		f.StringVar(&path, "config", "", "the configuration `FILE`, with an aws section")
@@ -32,6 +32,7 @@ func iamPolicy(_ context.Context, call *call) error {
 		f.StringVar(&account, "account", "*", "the `ID` of the account, 12 digits; * for any")
 		f.StringVar(&hostRole, "host-role", "", "the `NAME` of the hosts' role with its path, if it is not called like their profile")
 		f.StringVar(&hostProfile, "host-profile", "", "the `NAME` of the hosts' instance profile with its path, if it has one")
+		f.StringVar(&format, "format", "json", "`json` for IAM, or cloudformation for a template, without a configuration")
 		f.BoolVar(&explain, "explain", false, "list every action with the call that needs it, instead")
 	}); err != nil {
 		return err
@@ -40,12 +41,19 @@ func iamPolicy(_ context.Context, call *call) error {
 	switch {
 	case explain:
 		return explainActions(call.stdout, roles)
+	case format != "json" && format != "cloudformation":
+		return call.misused("--format %.40q is neither json nor cloudformation", format)
+	case !slices.Contains(roles, aws.Role(role)):
+		return call.misused("--role %.40q is none of controld, refresh and host", role)
+	case format == "cloudformation" && path != "":
+		return call.misused("--format cloudformation takes the names of a template's parameters and resources, and so no --config")
+	case format == "cloudformation":
+		_, err := io.WriteString(call.stdout, aws.Policy(aws.Role(role), permissions(), aws.TemplateNames()).CloudFormation())
+		return err
 	case path == "":
 		return call.misused("--config is required")
 	case account != "*" && !accountID.MatchString(account):
 		return call.misused("--account %.40q is not the id of an account: 12 digits", account)
-	case !slices.Contains(roles, aws.Role(role)):
-		return call.misused("--role %.40q is none of controld, refresh and host", role)
 	}
 	c, err := config.Load(path)
 	if err != nil {

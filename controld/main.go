@@ -139,7 +139,7 @@ func commands() []command {
 		{"config check", "[--aws | --dev] FILE", "say all that is wrong with a configuration", configCheck},
 		{"plan", "--snapshot FILE [--output json|table]", "say what a scale-down would do with a fleet described in a file, and why", plan},
 		{"snapshot", "{--config FILE | --state-dir DIR} [--output FILE]", "write the fleet as it is now, in the format that plan reads", snapshot},
-		{"iam", "--config FILE [--role ROLE] [--account ID] | --explain", "print the IAM policy of a role, made from a configuration", iamPolicy},
+		{"iam", "{--config FILE [--account ID] | --format cloudformation} [--role ROLE] | --explain", "print the IAM policy of a role", iamPolicy},
 		{"ca init", "--dir DIR --host NAMES [flags]", "make a private authority, and controld's certificate", caInit},
 		{"ca issue", "--dir DIR [flags] NAME", "make the client certificate of an operator, or renew controld's", caIssue},
 		{"github-standin", "--addr ADDR --state-dir DIR [flags]", "run the GitHub stand-in alone", githubStandin},

@@ -56,6 +56,7 @@ var rooms = []room{
 	{"internal/bench", anything, ""},
 	{"internal/e2e", anything, ""},
 	{"systemd", nil, "it is units, scripts and packages, and tests of them"},
+	{"deploy", nil, "it is templates, and tests of them"},
 	{"internal/firstcontact", []string{"internal/agent", "internal/github", "internal/tree", "internal/lifecycle"},
 		"it asks GitHub itself, and reads the answers as the product does"},
 	{"internal/local", []string{"proto"}, "it runs the daemons as a user would and speaks to them by their contract"},

@@ -9,8 +9,9 @@ type partition struct {
 	suffix string // of the names of its hosts
 }
 
-// partitions are those of botocore's partitions.json, except the one of all other regions.
+// partitions are those of botocore's partitions.json, except the one of all other regions, and that of a template's stack.
 var partitions = []partition{
+	{templateRegion, "${AWS::Partition}", "${AWS::URLSuffix}"},
 	{"cn-", "aws-cn", "amazonaws.com.cn"},
 	{"us-gov-", "aws-us-gov", "amazonaws.com"},
 	{"eusc-", "aws-eusc", "amazonaws.eu"},
