@@ -120,7 +120,7 @@ func ec2Pools(c *config.Config) (map[string]ec2.Pool, error) {
 		e := c.PoolEC2(name)
 		pool := ec2.Pool{
 			Images: e.Images, Subnets: e.Subnets, SecurityGroups: e.SecurityGroups, RootVolumeGiB: e.RootVolumeGiB,
-			KMSKeyID:  e.KMSKeyID,
+			IOPS: e.IOPS, ThroughputMiB: e.ThroughputMiB, KMSKeyID: e.KMSKeyID, CPUBaseline: e.CPUBaseline,
 			Burstable: e.Burstable != nil && *e.Burstable, Tags: e.Tags, Privileged: p.Privileged,
 			JobsReadMetadata: p.JobsReadMetadata,
 		}

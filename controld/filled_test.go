@@ -31,7 +31,7 @@ services:
 const everythingInAWS = everything + `
 aws:
   notices: true
-  ec2: {kms_key_id: alias/ci, burstable: true, tags: {team: ci}}
+  ec2: {kms_key_id: alias/ci, cpu_baseline: c6i, burstable: true, tags: {team: ci}}
 `
 
 // TestEveryOptionIsFilled: with a file that uses everything, no part is left without something that it could be given, except what is named here with the reason.

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"maps"
 	"regexp"
+	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/remuda-ci/remuda/internal/config/strictyaml"
@@ -29,7 +31,7 @@ type AWS struct {
 // SetDefaults names what most fleets do not.
 func (a *AWS) SetDefaults() {
 	a.Prefix = defaultPrefix
-	a.EC2.RootVolumeGiB = defaultRootVolumeGiB
+	a.EC2.RootVolumeGiB, a.EC2.IOPS, a.EC2.ThroughputMiB = defaultRootVolumeGiB, defaultIOPS, defaultThroughput
 }
 
 // The architectures, as EC2 spells them.
@@ -42,6 +44,9 @@ const (
 	defaultPrefix = "remuda"
 	// defaultRootVolumeGiB holds the runner, a tool cache and some checkouts.
 	defaultRootVolumeGiB = 50
+	// defaultIOPS and defaultThroughput, in MiB/s, are what a gp3 volume has at no extra price.
+	defaultIOPS       = 3000
+	defaultThroughput = 125
 )
 
 // EC2 is how hosts are launched. In a pool, a value that is left out is that of AWS.EC2.
@@ -54,10 +59,15 @@ type EC2 struct {
 	SecurityGroups []string `yaml:"security_groups"`
 	// RootVolumeGiB is the size of the encrypted root volume.
 	RootVolumeGiB int `yaml:"root_volume_gib"`
+	// IOPS and ThroughputMiB, a second, are what it is provisioned with.
+	IOPS          int `yaml:"root_volume_iops"`
+	ThroughputMiB int `yaml:"root_volume_throughput"`
 	// KMSKeyID is the key that encrypts it: an id, an alias or the ARN of either. Empty: the account's default for EBS.
 	KMSKeyID string `yaml:"kms_key_id"`
 	// Burstable allows types such as t3, which are slow once their credits are spent.
 	Burstable *bool `yaml:"burstable"`
+	// CPUBaseline is an instance family, such as c6i: types whose CPU is slower are not launched. Empty: any CPU will do.
+	CPUBaseline string `yaml:"cpu_baseline"`
 	// Tags are added to the instances and volumes, for cost allocation.
 	Tags map[string]string `yaml:"tags"`
 }
@@ -79,7 +89,8 @@ func (c *Config) PoolEC2(pool string) EC2 {
 		e.SecurityGroups = own.SecurityGroups
 	}
 	e.RootVolumeGiB, e.Burstable = cmp.Or(own.RootVolumeGiB, e.RootVolumeGiB), cmp.Or(own.Burstable, e.Burstable)
-	e.KMSKeyID = cmp.Or(own.KMSKeyID, e.KMSKeyID)
+	e.IOPS, e.ThroughputMiB = cmp.Or(own.IOPS, e.IOPS), cmp.Or(own.ThroughputMiB, e.ThroughputMiB)
+	e.KMSKeyID, e.CPUBaseline = cmp.Or(own.KMSKeyID, e.KMSKeyID), cmp.Or(own.CPUBaseline, e.CPUBaseline)
 	if e.Tags == nil {
 		e.Tags = map[string]string{}
 	}
@@ -96,6 +107,7 @@ var (
 	groupID     = regexp.MustCompile(`^sg-[0-9a-f]{8,17}$`)
 	kmsKeyID    = regexp.MustCompile(`^(arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:(key/|alias/)|alias/|)[A-Za-z0-9/_-]{1,256}$`)
 	tagKey      = regexp.MustCompile(`^[A-Za-z0-9+=._:@-]{1,128}$`) // what instance metadata can show
+	familyName  = regexp.MustCompile(`^[a-z]+[0-9]+[a-z0-9-]*$`)
 	reservedTag = regexp.MustCompile(`(?i)^(aws|remuda):`)
 	tagValue    = regexp.MustCompile(`^[\p{L}\p{Z}\p{N}_.:/=+@-]*$`)
 )
@@ -109,6 +121,19 @@ const (
 	minRootVolumeGiB = 8
 	maxRootVolumeGiB = 16384
 )
+
+// Bounds of what a gp3 volume is provisioned with ("LaunchTemplateEbsBlockDeviceRequest" of EC2's API, "General Purpose SSD volumes"): it has at
+// most 500 IOPS for each GiB, and 0.25 MiB/s for each of the IOPS.
+const (
+	minIOPS, maxIOPS             = defaultIOPS, 80_000
+	minThroughput, maxThroughput = defaultThroughput, 2000
+	iopsPerGiB                   = 500
+	iopsPerMiB                   = 4
+)
+
+// noBaseline are families that EC2 does not compare ("PerformanceFactorReferenceRequest"). CreateFleet refuses them.
+var noBaseline = strings.Fields("c1 g3 g3s hpc7g m1 m2 mac1 mac2 mac2-m1ultra mac2-m2 mac2-m2pro p3dn p4d p5 t1 " +
+	"u-12tb1 u-18tb1 u-24tb1 u-3tb1 u-6tb1 u-9tb1 u7i-12tb u7in-16tb u7in-24tb u7in-32tb")
 
 func (c *Config) validateAWS(root strictyaml.Place) {
 	a, at := c.AWS, root.At("aws")
@@ -155,12 +180,33 @@ func (c *Config) validateComplete(common, pool strictyaml.Place, name string) {
 	if e.RootVolumeGiB < minRootVolumeGiB || e.RootVolumeGiB > maxRootVolumeGiB {
 		missing("root_volume_gib").Number(e.RootVolumeGiB, minRootVolumeGiB, maxRootVolumeGiB)
 	}
+	e.validateVolume(missing)
+}
+
+// validateVolume checks what the root volume of a pool is provisioned with, however that comes together.
+func (e EC2) validateVolume(at func(key string) strictyaml.Place) {
+	iops, throughput := at("root_volume_iops"), at("root_volume_throughput")
+	switch {
+	case e.IOPS < minIOPS || e.IOPS > maxIOPS:
+		iops.Number(e.IOPS, minIOPS, maxIOPS)
+	case e.IOPS > minIOPS && e.IOPS > iopsPerGiB*e.RootVolumeGiB:
+		iops.Errorf("is %d, and a volume of %d GiB has at most %d; write less, or a larger root_volume_gib", e.IOPS, e.RootVolumeGiB, max(iopsPerGiB*e.RootVolumeGiB, minIOPS))
+	}
+	switch {
+	case e.ThroughputMiB < minThroughput || e.ThroughputMiB > maxThroughput:
+		throughput.Number(e.ThroughputMiB, minThroughput, maxThroughput)
+	case iopsPerMiB*e.ThroughputMiB > e.IOPS:
+		throughput.Errorf("is %d, and needs 4 IOPS for each MiB/s; write at most %d, or a root_volume_iops of %d", e.ThroughputMiB, e.IOPS/iopsPerMiB, iopsPerMiB*e.ThroughputMiB)
+	}
 }
 
 // validate checks what is written.
 func (e EC2) validate(at strictyaml.Place) {
 	if e.KMSKeyID != "" && !kmsKeyID.MatchString(e.KMSKeyID) {
 		at.At("kms_key_id").Errorf("is %.80q; write the id of a KMS key, an alias such as alias/ci, or the ARN of either", e.KMSKeyID)
+	}
+	if f := e.CPUBaseline; f != "" && (!familyName.MatchString(f) || slices.Contains(noBaseline, f)) {
+		at.At("cpu_baseline").Errorf("is %.80q; write a family of instance types that EC2 can compare, such as c6i", f)
 	}
 	for arch, image := range e.Images {
 		switch {

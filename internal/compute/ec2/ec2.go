@@ -152,11 +152,15 @@ type Pool struct {
 	SecurityGroups []string
 	// RootVolumeGiB is the size of the root volume, 1 to 16384; 0: the image's own.
 	RootVolumeGiB int
+	// IOPS and ThroughputMiB, a second, are what that gp3 volume is provisioned with; 0: EC2's own, 3,000 and 125.
+	IOPS, ThroughputMiB int
 	// KMSKeyID is the key of the root volume, as EC2 takes it; empty: the account's default for EBS.
 	KMSKeyID string
 	// Burstable allows types such as t3, which are slow once their credits are
 	// spent: a build on one takes as long as its luck says.
 	Burstable bool
+	// CPUBaseline is an instance family, such as c6i: EC2 leaves out types whose CPU is slower. Empty: none.
+	CPUBaseline string
 	// Tags for cost allocation, on instances, volumes, network interfaces and launch templates. At most 30;
 	// keys must be such that a host can read them in its metadata: letters, digits and + - = . _ : @.
 	Tags map[string]string

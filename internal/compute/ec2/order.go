@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -122,6 +123,10 @@ func (c *Compute) overrides(o lifecycle.LaunchOrder, places []place, most int) (
 	return list, nil
 }
 
+// accelerated are patterns that name families with GPUs, FPGAs or chips of AWS's own. A pool with one of them is launched on such types. What a
+// request names has no such effect: it would have a caller choose machines that cost many times as much.
+var accelerated = regexp.MustCompile(`^(dl|f|g|gr|inf|p|trn|vt)[0-9*]`)
+
 // requirements of a class, with the patterns of the types that are allowed.
 func (c *Compute) requirements(o lifecycle.LaunchOrder, allowed []string) *types.InstanceRequirementsRequest {
 	r := &types.InstanceRequirementsRequest{
@@ -130,7 +135,6 @@ func (c *Compute) requirements(o lifecycle.LaunchOrder, allowed []string) *types
 		AllowedInstanceTypes: allowed,
 		BurstablePerformance: types.BurstablePerformanceExcluded,
 		BareMetal:            types.BareMetalExcluded,
-		AcceleratorCount:     &types.AcceleratorCountRequest{Max: sdk.Int32(0)},
 		// Images of today do not boot on types of the oldest generations.
 		InstanceGenerations: []types.InstanceGeneration{types.InstanceGenerationCurrent},
 	}
@@ -140,8 +144,16 @@ func (c *Compute) requirements(o lifecycle.LaunchOrder, allowed []string) *types
 	if o.MemoryMiB > 0 {
 		r.MemoryMiB.Max = sdk.Int32(int32(memoryAtMost * o.MemoryMiB))
 	}
+	if !slices.ContainsFunc(o.PoolTypes, accelerated.MatchString) {
+		r.AcceleratorCount = &types.AcceleratorCountRequest{Max: sdk.Int32(0)}
+	}
 	if c.o.Pools[o.Pool].Burstable {
 		r.BurstablePerformance = types.BurstablePerformanceIncluded
+	}
+	if family := c.o.Pools[o.Pool].CPUBaseline; family != "" {
+		r.BaselinePerformanceFactors = &types.BaselinePerformanceFactorsRequest{
+			Cpu: &types.CpuPerformanceFactorRequest{References: []types.PerformanceFactorReferenceRequest{{InstanceFamily: sdk.String(family)}}},
+		}
 	}
 	if o.UsageClass == lifecycle.UsageSpot {
 		r.SpotMaxPricePercentageOverLowestPrice = sdk.Int32(dearest)

@@ -203,6 +203,12 @@ func rootVolume(p Pool) *types.LaunchTemplateEbsBlockDeviceRequest {
 	if p.RootVolumeGiB > 0 {
 		volume.VolumeSize = sdk.Int32(int32(p.RootVolumeGiB))
 	}
+	if p.IOPS > 0 {
+		volume.Iops = sdk.Int32(int32(p.IOPS))
+	}
+	if p.ThroughputMiB > 0 {
+		volume.Throughput = sdk.Int32(int32(p.ThroughputMiB))
+	}
 	return volume
 }
 
