@@ -85,6 +85,7 @@ const (
 	withJobs     = withHooks + "pools: {default: {jobs: {labels: [small], maximum: 5, repositories: [acme/shop]}}}\n"
 	withService  = "services: {render: {region: eu-west-1, cluster: c, ecs_service: s}}\n"
 	withTable    = "services: {render: {region: eu-west-1, cluster: c, ecs_service: s, queue: {postgrest: {url: PLAIN, queued: jobs, busy: jobs}}}}\n"
+	withStalled  = "services: {render: {region: eu-west-1, cluster: c, ecs_service: s, queue: {postgrest: {url: PLAIN, queued: jobs, busy: \"jobs?status=eq.running\", stalled: {}}}}}\n"
 	withIdle     = "scale_down: {idle: [{cron: \"* * 9 * * *\"}]}\n"
 	withApp      = "github: {token_file: null, apps: [{app_id: 1, private_key_file: DIR/app.pem}]}\n"
 	withOperator = "grpc: {tls: {cert_file: DIR/tls.pem, key_file: DIR/tls.key, client_ca_file: DIR/ca.pem}}\ncallers: {operators: [{subject: CN=alice, role: viewer}]}\n"
@@ -293,6 +294,11 @@ var keyRows = []keyRow{
 	{key: "services.<name>.queue.postgrest.busy", value: "working", with: withTable, got: func(w *wired) any { return w.counted() }, want: []string{"/jobs ", "/working "}},
 	{key: "services.<name>.queue.postgrest.token_file", value: "DIR/token2", with: withTable, got: func(w *wired) any { return w.counted() },
 		want: []string{"/jobs Bearer token-two", "/jobs Bearer token-two"}},
+	{key: "services.<name>.queue.postgrest.stalled.column", value: "seen_at", with: withStalled, got: func(w *wired) any { return w.stalled() }, want: "/jobs?status=eq.running&seen_at=lt.2026-01-01T11:55:00.000Z&select=id&order=seen_at.asc&limit=50 "},
+	{key: "services.<name>.queue.postgrest.stalled.after", value: "10m", with: withStalled, got: func(w *wired) any { return w.stalled() }, want: "/jobs?status=eq.running&heartbeat_at=lt.2026-01-01T11:50:00.000Z&select=id&order=heartbeat_at.asc&limit=50 "},
+	{key: "services.<name>.queue.postgrest.stalled.key", value: "uuid", with: withStalled, got: func(w *wired) any { return w.stalled() }, want: "/jobs?status=eq.running&heartbeat_at=lt.2026-01-01T11:55:00.000Z&select=uuid&order=heartbeat_at.asc&limit=50 "},
+	{key: "services.<name>.queue.postgrest.stalled.state_column", value: "state", with: withStalled + "services: {render: {queue: {postgrest: {busy: \"jobs?state=eq.running\"}}}}", got: func(w *wired) any { return w.marked() }, want: `{"state":"failed"}`},
+	{key: "services.<name>.queue.postgrest.stalled.failed", value: "dead", with: withStalled, got: func(w *wired) any { return w.marked() }, want: `{"status":"dead"}`},
 	{key: "services.<name>.nudge_token_file", value: "DIR/nudge", with: withService, got: func(w *wired) any {
 		if w.web.Scale == nil {
 			return nil

@@ -37,10 +37,11 @@ func (d *daemon) serviceOptions(ctx context.Context, c *config.Config) (*service
 	o := &services.Options{Store: d.records(), Services: map[string]services.Service{}}
 	scaled := false
 	for name, s := range c.Services {
+		backlog, stalled := d.backlog(s)
 		o.Services[name] = services.Service{
 			Name: name, Region: c.ServiceRegion(name), Cluster: s.Cluster, ECSService: s.ECSService, Labels: s.Labels,
 			Policy:  policy.ServicePolicy{Maximum: s.Maximum, BacklogPerRunner: s.BacklogPerRunner, IdleChecks: s.IdleChecks},
-			Backlog: d.backlog(s),
+			Backlog: backlog, Stalled: stalled,
 		}
 		scaled = scaled || s.Scaled()
 	}
@@ -55,13 +56,20 @@ func (d *daemon) serviceOptions(ctx context.Context, c *config.Config) (*service
 	return o, nil
 }
 
-// backlog counts the jobs of a service where they are.
-func (d *daemon) backlog(s config.Service) services.Backlog {
-	if p := s.Queue.PostgREST; p != nil {
-		q := postgrest.New(postgrest.Options(*p))
-		return instrument.Backlog{Backlog: q, Calls: d.calls("backlog")}
+// backlog counts the jobs of a service where they are, and fails those whose worker went silent in a table elsewhere.
+func (d *daemon) backlog(s config.Service) (services.Backlog, services.Stalled) {
+	p := s.Queue.PostgREST
+	if p == nil {
+		return workqueue.Backlog{Store: d.records(), AtMost: s.CountedJobs()}, nil
 	}
-	return workqueue.Backlog{Store: d.records(), AtMost: s.CountedJobs()}
+	q := postgrest.New(postgrest.Options{
+		URL: p.URL, Queued: p.Queued, Busy: p.Busy, TokenFile: p.TokenFile, Stalled: (*postgrest.Stalled)(p.Stalled),
+	})
+	backlog := instrument.Backlog{Backlog: q, Calls: d.calls("backlog")}
+	if p.Stalled == nil {
+		return backlog, nil
+	}
+	return backlog, instrument.Stalled{Stalled: q, Calls: d.calls("backlog")}
 }
 
 // newScaler is the adapter for services on ECS, with a client for each of their regions. It

@@ -10,6 +10,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
 	"math/big"
 	"net"
 	"net/http"
@@ -69,6 +70,7 @@ type bench struct {
 
 	mu    sync.Mutex
 	asked []string // requests to plain
+	marks []string // bodies of those that update rows
 	scope []string // service/region of the requests to AWS
 	made  map[string]*wired
 }
@@ -129,6 +131,14 @@ func (b *bench) serve() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.asked = append(b.asked, r.URL.RequestURI()+" "+r.Header.Get("Authorization"))
+		if r.Method == http.MethodPatch {
+			mark, _ := io.ReadAll(r.Body)
+			b.marks = append(b.marks, string(mark))
+		}
+		if r.URL.Query().Has("select") { // stalled jobs
+			fmt.Fprint(w, `[{"id": 7, "uuid": 7}]`)
+			return
+		}
 		w.Header().Set("Content-Range", "*/0")
 		if strings.HasSuffix(r.URL.Path, "/repos/actions/runner/releases") {
 			fmt.Fprint(w, `[{"tag_name":"v2.330.0","published_at":"2026-01-01T00:00:00Z"}]`)
@@ -315,6 +325,43 @@ func (w *wired) counted() []string {
 	}
 	slices.Sort(w.b.asked)
 	return w.b.asked
+}
+
+// stalled is the request with which the stalled jobs of the service render are listed.
+func (w *wired) stalled() string {
+	w.t.Helper()
+	w.failStalled(0)
+	w.b.mu.Lock()
+	defer w.b.mu.Unlock()
+	if len(w.b.asked) != 1 {
+		return fmt.Sprint("asked ", w.b.asked)
+	}
+	return w.b.asked[0]
+}
+
+// marked is what is written into the rows of the stalled jobs of the service render.
+func (w *wired) marked() string {
+	w.t.Helper()
+	w.failStalled(0)
+	w.failStalled(time.Minute)
+	w.b.mu.Lock()
+	defer w.b.mu.Unlock()
+	if len(w.b.marks) != 1 {
+		return fmt.Sprint("marked ", w.b.marks)
+	}
+	return w.b.marks[0]
+}
+
+// failStalled looks for the stalled jobs of the service render, so long after a noon.
+func (w *wired) failStalled(after time.Duration) {
+	w.t.Helper()
+	w.b.mu.Lock()
+	w.b.asked, w.b.marks = nil, nil
+	w.b.mu.Unlock()
+	stalled := w.fleet.Services.Services["render"].Stalled
+	if _, err := stalled.FailStalled(w.t.Context(), "render", time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC).Add(after), false); err != nil {
+		w.t.Error(err)
+	}
 }
 
 // described is what ECS is asked about the service render, and where.

@@ -62,6 +62,26 @@ type PostgREST struct {
 	Busy   string `yaml:"busy"`
 	// TokenFile holds the bearer token, read at each call; empty: none is sent.
 	TokenFile string `yaml:"token_file"`
+	// Stalled has jobs whose worker went silent marked as failed; nil: they stay as they are.
+	Stalled *Stalled `yaml:"stalled"`
+}
+
+// Stalled says which jobs of a table have a worker that went silent, and what is written into their rows.
+type Stalled struct {
+	// Column has the time of the worker's last sign of life. Workers must renew it more often than After.
+	Column string `yaml:"column"`
+	// After is how old that time is at least. Shorter than a worker's longest quiet step, and good jobs fail.
+	After time.Duration `yaml:"after"`
+	// Key is the column that identifies a row.
+	Key string `yaml:"key"`
+	// StateColumn is set to Failed.
+	StateColumn string `yaml:"state_column"`
+	Failed      string `yaml:"failed"`
+}
+
+// SetDefaults are those of a table as in docs/services.md.
+func (s *Stalled) SetDefaults() {
+	s.Column, s.After, s.Key, s.StateColumn, s.Failed = "heartbeat_at", model.JobSilence, "id", "status", "failed"
 }
 
 // SetDefaults are those of a service with one runner.
@@ -76,12 +96,16 @@ const (
 	maxServiceRunners       = 1000 // tasks that ECS lets a service have are 5000
 	maxBacklogPerRunner     = 100_000
 	maxIdleChecks           = 1000
+	minStalled              = time.Minute // two heartbeats of a worker
+	maxStalled              = 24 * time.Hour
 	maxQueueTimeout         = 7 * 24 * time.Hour // as long as ended jobs are kept
 )
 
 var (
 	serviceName = poolName // what proto/remuda/v1/service.proto lets be asked for
 	ecsName     = regexp.MustCompile(`^[A-Za-z0-9_-]{1,255}$`)
+	restColumn  = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
+	restState   = regexp.MustCompile(`^[A-Za-z0-9_ -]{1,63}$`)
 	restTable   = regexp.MustCompile(`^[A-Za-z0-9_-]{1,100}(\?[A-Za-z0-9_.,=&()*:%-]{1,1000})?$`)
 )
 
@@ -99,14 +123,19 @@ func (s Service) CountedJobs() int { return max(leastCounted, s.Maximum*s.Backlo
 // OwnQueue reports whether the jobs of the service wait here.
 func (s Service) OwnQueue() bool { return s.Queue.PostgREST == nil }
 
-// serviceWarnings warn of tokens that pass in plaintext.
-func (c *Config) serviceWarnings() []string {
+// serviceWarnings warn of tokens that pass in plaintext, and of jobs that may stay busy forever.
+func (c *Config) serviceWarnings() (warnings []string) {
 	for _, name := range slices.Sorted(maps.Keys(c.Services)) {
-		if s := c.Services[name]; (s.WorkerTokenFile != "" || s.NudgeTokenFile != "") && !isLoopback(c.HTTP.Addr) {
-			return []string{"http.addr " + c.HTTP.Addr + " is plain HTTP, and workers and nudges send their tokens there: let nothing but a load balancer with TLS reach it"}
+		if p := c.Services[name].Queue.PostgREST; p != nil && p.Stalled == nil {
+			warnings = append(warnings, "services."+name+".queue.postgrest has no stalled section: a job whose worker died stays busy and keeps the service's runners until something else changes its row")
 		}
 	}
-	return nil
+	for _, name := range slices.Sorted(maps.Keys(c.Services)) {
+		if s := c.Services[name]; (s.WorkerTokenFile != "" || s.NudgeTokenFile != "") && !isLoopback(c.HTTP.Addr) {
+			return append(warnings, "http.addr "+c.HTTP.Addr+" is plain HTTP, and workers and nudges send their tokens there: let nothing but a load balancer with TLS reach it")
+		}
+	}
+	return warnings
 }
 
 // ServiceRegion is where the cluster of a service is; empty: as the SDK finds it.
@@ -127,6 +156,9 @@ func (c *Config) validateServices(root strictyaml.Place) {
 			at.Errorf("is no name of a service; write 1 to 63 of a-z 0-9 and -")
 		}
 		s.validate(at)
+		if p := s.Queue.PostgREST; p != nil && p.Stalled != nil && p.Stalled.After < 2*c.Sweeps.Services {
+			at.At("queue", "postgrest", "stalled", "after").Errorf("is %s, less than twice sweeps.services (%s), at which silent workers are looked for; write more", p.Stalled.After, c.Sweeps.Services)
+		}
 		if c.Webhooks == nil && len(s.Labels) > 0 {
 			at.At("labels").Errorf("means nothing without webhooks, which announce jobs; add the webhooks section or leave it out")
 		}
@@ -195,4 +227,22 @@ func (p PostgREST) validate(at strictyaml.Place) {
 		}
 	}
 	at.At("token_file").OptionalPath(p.TokenFile)
+	if p.Stalled != nil {
+		p.Stalled.validate(at.At("stalled"), p.Busy)
+	}
+}
+
+func (s Stalled) validate(at strictyaml.Place, busy string) {
+	for key, column := range map[string]string{"column": s.Column, "key": s.Key, "state_column": s.StateColumn} {
+		if !restColumn.MatchString(column) {
+			at.At(key).Errorf("is %.80q; write a column of 1 to 63 of a-z 0-9 _", column)
+		}
+	}
+	if !restState.MatchString(s.Failed) {
+		at.At("failed").Errorf("is %.80q; write a value of 1 to 63 of a-z A-Z 0-9 _ - and space", s.Failed)
+	}
+	at.At("after").Between(s.After, minStalled, maxStalled)
+	if !strings.Contains(busy, s.StateColumn+"=") {
+		at.At("state_column").Errorf("is %s, and busy has no filter of that column: a job that failed would stay busy; write one such as %s=eq.running", s.StateColumn, s.StateColumn)
+	}
 }

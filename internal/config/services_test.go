@@ -15,6 +15,32 @@ func service(more string) string {
 	return token + "services: {x: {region: eu-west-1, cluster: c, ecs_service: s" + more + "}}\n"
 }
 
+// stalled is a table of jobs in which silent workers are looked for.
+func stalled(more string) string {
+	return `, queue: {postgrest: {url: "http://db/", queued: a, busy: "a?status=eq.running", stalled: {` + more + `}}}`
+}
+
+// A table without stalled is said, as its service may run for nothing.
+func TestATableWithoutStalledIsAWarning(t *testing.T) {
+	for text, want := range map[string]int{
+		service(`, queue: {postgrest: {url: "http://db/", queued: a, busy: b}}`): 1, service(stalled("")): 0, service(""): 0,
+	} {
+		c, err := config.Parse("f", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := 0
+		for _, warning := range c.Warnings() {
+			if strings.Contains(warning, "services.x.queue.postgrest has no stalled section") {
+				got++
+			}
+		}
+		if got != want {
+			t.Errorf("%s: %d warnings, want %d", text, got, want)
+		}
+	}
+}
+
 func TestServicesRules(t *testing.T) {
 	tests := []struct{ name, text, want string }{
 		{"name", token + "services: {X_1: {}}", `services.X_1: is no name of a service; write 1 to 63 of a-z 0-9 and -`},
@@ -40,6 +66,12 @@ func TestServicesRules(t *testing.T) {
 		{"token in plaintext", service(", queue: {postgrest: {url: \"http://db/\", queued: a, busy: b, token_file: /t}}"), `services.x.queue.postgrest.url: would send the token in plaintext`},
 		{"no table", service(", queue: {postgrest: {url: \"http://db/\", queued: a}}"), `services.x.queue.postgrest.busy: is ""; write a table and its filter`},
 		{"other path", service(", queue: {postgrest: {url: \"http://db/\", queued: a, busy: ../b}}"), `services.x.queue.postgrest.busy: is "../b"; write a table`},
+		{"stalled column", service(stalled("column: \"a,b\"")), `services.x.queue.postgrest.stalled.column: is "a,b"; write a column`},
+		{"stalled key", service(stalled("key: \"\"")), `services.x.queue.postgrest.stalled.key: is ""; write a column`},
+		{"stalled state", service(stalled("failed: \"\"")), `services.x.queue.postgrest.stalled.failed: is ""; write a value`},
+		{"stalled too soon", service(stalled("after: 59s")), `services.x.queue.postgrest.stalled.after: is 59s; write a duration from 1m0s`},
+		{"stalled sooner than looked for", service(stalled("after: 9m")) + "sweeps: {services: 5m}\n", `services.x.queue.postgrest.stalled.after: is 9m0s, less than twice sweeps.services (5m0s)`},
+		{"stalled jobs that stay busy", service(stalled("state_column: state")), `services.x.queue.postgrest.stalled.state_column: is state, and busy has no filter of that column`},
 		{"interval", token + "sweeps: {services: 0s}", `sweeps.services: is 0s; write a duration from 1s to 1h0m0s`},
 	}
 	for _, test := range tests {

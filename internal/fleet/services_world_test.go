@@ -27,6 +27,24 @@ type containers struct {
 	counting, setting func(service string)
 	calls             map[string]int
 	sets              []string
+	// stalled are the jobs of a service whose worker went silent.
+	stalled map[string][]string
+}
+
+// FailStalled fails the jobs of a service, which are busy until then. It gives up when ctx ends.
+func (c *containers) FailStalled(_ context.Context, service string, _ time.Time, dry bool) ([]string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.calls["fail_stalled"]++
+	if err := c.countErr[service]; err != nil {
+		return nil, err
+	}
+	jobs := c.stalled[service]
+	if !dry && len(jobs) > 0 {
+		*c.backlog[service].Busy -= len(jobs)
+		delete(c.stalled, service)
+	}
+	return jobs, nil
 }
 
 func newContainers() *containers {

@@ -5,6 +5,7 @@ package instrument
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
@@ -199,6 +200,18 @@ func (s Scaler) SetDesired(ctx context.Context, service string, desired int) (er
 type Backlog struct {
 	services.Backlog
 	Calls
+}
+
+// Stalled is the jobs of silent workers of a service, whose calls are counted.
+type Stalled struct {
+	services.Stalled
+	Calls
+}
+
+// FailStalled implements services.Stalled.
+func (s Stalled) FailStalled(ctx context.Context, service string, now time.Time, dry bool) (_ []string, err error) {
+	defer s.count("fail_stalled", &err)
+	return s.Stalled.FailStalled(ctx, service, now, dry)
 }
 
 // Count implements services.Backlog.

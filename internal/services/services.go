@@ -40,6 +40,8 @@ type Service struct {
 	// Backlog counts its jobs; required if the service is scaled. The jobs of a service that is not scaled are counted
 	// only when they are listed.
 	Backlog Backlog
+	// Stalled fails its jobs whose worker went silent; nil: they stay as they are, or are in a queue here, which does that.
+	Stalled Stalled
 	// Labels are those of its runners: a queued job of a webhook that they serve nudges the service.
 	Labels []string
 }
@@ -230,6 +232,13 @@ type Backlog interface {
 	// Count returns how many jobs wait and how many have a runner. A number that is unknown is nil, and the error says
 	// why. Count returns when ctx ends.
 	Count(ctx context.Context, service string) (model.Backlog, error)
+}
+
+// Stalled are the jobs of a service whose worker went silent, in a table that is not Remuda's.
+type Stalled interface {
+	// FailStalled marks some of them as failed and returns their names. With dry it changes nothing and returns those
+	// that it would mark. It returns when ctx ends.
+	FailStalled(ctx context.Context, service string, now time.Time, dry bool) ([]string, error)
 }
 
 // Store keeps what was last observed of services, and the decisions that followed. Its errors are those of fleet.Store.

@@ -57,6 +57,7 @@ type check struct {
 	row         model.Service
 	observation model.Observation
 	backlog     backlogCount
+	stalled     stalledJobs
 	decision    policy.ServiceDecision
 	outcome     scaleOutcome
 	next        func(context.Context, *check, time.Time) (op.Progress, error)
@@ -65,6 +66,13 @@ type check struct {
 // backlogCount is a backlog as far as it is known, and why it is not known completely.
 type backlogCount struct {
 	model.Backlog
+	err error
+}
+
+// stalledJobs are the jobs of a service that failed since their worker went silent, or would without Dry, and why it is
+// not known which.
+type stalledJobs struct {
+	ids []string
 	err error
 }
 
@@ -126,6 +134,7 @@ func (w *Sweep) describe(ctx context.Context, now time.Time) (op.Progress, error
 	for _, name := range w.names {
 		c := &check{row: w.rows[name], observation: observed[name]}
 		w.ask(w.counting, c, w.decide, func() {
+			c.stalled = w.failStalled(ctx, name, now)
 			if c.observation.Err == nil {
 				c.backlog = w.s.countBacklog(ctx, name, w.timeout)
 			}
@@ -164,6 +173,37 @@ func (w *Sweep) await(ctx context.Context, _ time.Time) (op.Progress, error) {
 	}
 }
 
+// failStalled fails the jobs of a service whose worker went silent, before they are counted: they would keep its
+// runners. Nudges leave that to the sweep.
+func (w *Sweep) failStalled(ctx context.Context, name string, now time.Time) stalledJobs {
+	stalled := w.s.Services[name].Stalled
+	if stalled == nil || w.nudged {
+		return stalledJobs{}
+	}
+	ctx, cancel := context.WithTimeout(ctx, w.timeout)
+	defer cancel()
+	ids, err := stalled.FailStalled(ctx, name, now, w.Events.Dry)
+	return stalledJobs{ids, err}
+}
+
+// recordStalled records the jobs that failed, once.
+func (w *Sweep) recordStalled(c *check, now time.Time) {
+	if c.stalled.err != nil {
+		w.failed[c.row.Name] = c.stalled.err
+	}
+	for _, id := range c.stalled.ids {
+		e := lifecycle.Event{
+			At: now, Action: lifecycle.ActionFailJob, Code: lifecycle.ReasonWorkerSilent,
+			Reason: fmt.Sprintf("job %s of service %s: its worker has shown no sign of life in the table for too long", id, c.row.Name),
+		}
+		w.Events.Collect("", e.Action, lifecycle.Reason{Code: e.Code, Text: e.Reason})
+		if !w.Events.Dry {
+			w.Events.RecordEffect(e)
+		}
+	}
+	c.stalled.ids = nil
+}
+
 func (s *Services) countBacklog(ctx context.Context, name string, timeout time.Duration) backlogCount {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -173,6 +213,7 @@ func (s *Services) countBacklog(ctx context.Context, name string, timeout time.D
 
 // decide decides on a service and writes the decision.
 func (w *Sweep) decide(ctx context.Context, c *check, now time.Time) (op.Progress, error) {
+	w.recordStalled(c, now)
 	d, next := w.decision(ctx, c, now)
 	if w.Events.Dry {
 		w.recordDecision(c.row, d, next, now)
@@ -217,6 +258,9 @@ func (w *Sweep) decision(ctx context.Context, c *check, now time.Time) (policy.S
 		if d.Action == policy.ServiceKeep {
 			w.failed[row.Name] = backlog.err
 		}
+	}
+	if c.stalled.err != nil {
+		d.Reason += "; stalled jobs are not failed: " + op.OneLine(c.stalled.err)
 	}
 	if d.Action == policy.ServiceScaleIn {
 		d = w.unlessHeld(ctx, d, c, now)

@@ -100,6 +100,7 @@ func withEverything() *config.Config {
 	c.Pools = map[string]config.Pool{config.DefaultPool: pool}
 	c.ScaleDown = &config.ScaleDown{Idle: []config.IdlePeriod{{}}}
 	c.ScaleDown.SetDefaults()
-	c.Services = map[string]config.Service{"x": {Queue: config.ServiceQueue{PostgREST: &config.PostgREST{}}}}
+	c.Services = map[string]config.Service{"x": {Queue: config.ServiceQueue{PostgREST: &config.PostgREST{Stalled: &config.Stalled{}}}}}
+	c.Services["x"].Queue.PostgREST.Stalled.SetDefaults()
 	return c
 }

@@ -1,6 +1,8 @@
 // Package postgrest counts the jobs of a service in a table of a database, by
 // an HTTP API as PostgREST's: the rows that a filter leaves are counted by the
-// server, which tells their number in a Content-Range header. No row is read.
+// server, which tells their number in a Content-Range header. No row is read
+// for that. Where it is configured, jobs whose worker went silent are marked as
+// failed, and the keys of those rows alone are read.
 package postgrest
 
 import (
@@ -29,7 +31,7 @@ const (
 	maxTokenBytes  = 16 << 10
 )
 
-// Options of New. All but TokenFile are required.
+// Options of New. All but TokenFile and Stalled are required.
 type Options struct {
 	// URL is the API, below which the tables are.
 	URL string
@@ -37,12 +39,15 @@ type Options struct {
 	Queued, Busy string
 	// TokenFile holds the bearer token; empty: none is sent.
 	TokenFile string
+	// Stalled are the rules of FailStalled; nil: it is not called.
+	Stalled *Stalled
 }
 
 // Queue is the jobs of one service. It is safe for concurrent use.
 type Queue struct {
 	o      Options
 	client *http.Client
+	looks  looks
 }
 
 // New returns the queue and makes no call.
@@ -105,20 +110,29 @@ func (q *Queue) rows(ctx context.Context, what, table string, token lifecycle.Se
 	return total(what, answer)
 }
 
-// ask sends a request. The body of the answer has been read.
-func (q *Queue) ask(ctx context.Context, method, what, table string, token lifecycle.Secret) (*http.Response, error) {
-	r, err := http.NewRequestWithContext(ctx, method, q.o.URL+"/"+table, nil)
+// newRequest is a request for a table, with the token.
+func (q *Queue) newRequest(ctx context.Context, method, what, table string, body io.Reader, token lifecycle.Secret) (*http.Request, error) {
+	r, err := http.NewRequestWithContext(ctx, method, q.o.URL+"/"+table, body)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w: correct the url and the table", what, lifecycle.ErrRefused)
 	}
 	r.Header.Set("Accept", "application/json")
-	r.Header.Set("Prefer", "count=exact")
-	r.Header.Set("Range-Unit", "items")
-	r.Header.Set("Range", "0-0")
 	if token != "" {
 		r.Header.Set("Authorization", "Bearer "+token.Reveal())
 		r.Header.Set("Apikey", token.Reveal()) // what gateways before PostgREST ask for
 	}
+	return r, nil
+}
+
+// ask asks for a count. The body of the answer has been read.
+func (q *Queue) ask(ctx context.Context, method, what, table string, token lifecycle.Secret) (*http.Response, error) {
+	r, err := q.newRequest(ctx, method, what, table, nil, token)
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Prefer", "count=exact")
+	r.Header.Set("Range-Unit", "items")
+	r.Header.Set("Range", "0-0")
 	answer, err := q.client.Do(r)
 	if err != nil {
 		return nil, &lifecycle.UnavailableError{What: what, Err: err}
@@ -135,18 +149,10 @@ var contentRange = regexp.MustCompile(`^(?:items )?(?:[0-9]{1,18}-[0-9]{1,18}|\*
 // total returns the count in an answer. The status is 206 for some of the rows and 200 for all of them or
 // none. Some servers answer 416 for none, since the range is then out of bounds.
 func total(what string, answer *http.Response) (*int, error) {
-	switch status := answer.StatusCode; {
-	case status == http.StatusOK, status == http.StatusPartialContent, status == http.StatusRequestedRangeNotSatisfiable:
-	case status >= 300 && status < 400:
-		return nil, fmt.Errorf("%s: %w: the answer is a redirect, which is not followed; write the url that it leads to", what, lifecycle.ErrRefused)
-	case status == http.StatusUnauthorized, status == http.StatusForbidden:
-		return nil, fmt.Errorf("%s: %w: status %d; give a token that may read the table", what, lifecycle.ErrRefused, status)
-	case status == http.StatusNotFound:
-		return nil, fmt.Errorf("%s: %w: correct the url and the table", what, lifecycle.ErrNotFound)
-	case status == http.StatusTooManyRequests, status >= 500:
-		return nil, &lifecycle.UnavailableError{What: what, Err: fmt.Errorf("status %d", status)}
+	switch answer.StatusCode {
+	case http.StatusOK, http.StatusPartialContent, http.StatusRequestedRangeNotSatisfiable:
 	default:
-		return nil, fmt.Errorf("%s: %w: status %d; correct the table and its filter", what, lifecycle.ErrRefused, status)
+		return nil, refusal(what, answer.StatusCode)
 	}
 	header := answer.Header.Values("Content-Range")
 	if len(header) != 1 {
@@ -161,4 +167,19 @@ func total(what string, answer *http.Response) (*int, error) {
 		return nil, fmt.Errorf("%s: read Content-Range: %w", what, err)
 	}
 	return &n, nil
+}
+
+// refusal is the error of an answer with a status that was not wanted.
+func refusal(what string, status int) error {
+	switch {
+	case status >= 300 && status < 400:
+		return fmt.Errorf("%s: %w: the answer is a redirect, which is not followed; write the url that it leads to", what, lifecycle.ErrRefused)
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
+		return fmt.Errorf("%s: %w: status %d; give a token that may read the table", what, lifecycle.ErrRefused, status)
+	case status == http.StatusNotFound:
+		return fmt.Errorf("%s: %w: correct the url and the table", what, lifecycle.ErrNotFound)
+	case status == http.StatusTooManyRequests, status >= 500:
+		return &lifecycle.UnavailableError{What: what, Err: fmt.Errorf("status %d", status)}
+	}
+	return fmt.Errorf("%s: %w: status %d; correct the table and its filter", what, lifecycle.ErrRefused, status)
 }
