@@ -65,7 +65,7 @@ func newAWSBackends(ctx context.Context, c *config.Config, log hclog.Logger) (*b
 		templateVersion: compute.Template,
 		exhausted:       compute.Exhausted,
 		sells: func(class fleet.Class, patterns ...[]string) bool {
-			return compute.Sells(class.CPU, class.MemoryMiB, patterns...)
+			return compute.Sells(ec2.Class(class), patterns...)
 		},
 		launchRate: fleet.Rate(compute.LaunchRate()),
 		ensure:     role.keptAfter(fleet.Together(ensure...)),

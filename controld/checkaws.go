@@ -180,7 +180,7 @@ func rehearsals(c *config.Config) []lifecycle.LaunchOrder {
 			known[usage] = true
 			o := lifecycle.LaunchOrder{
 				Token: "check-" + name + "-" + string(usage), RequestID: "check", RunID: "check", Repository: "remuda/check", Number: 1, Count: 1,
-				Pool: name, ResourceClass: class, CPU: has.CPU, MemoryMiB: has.MemoryMiB, UsageClass: usage, PoolTypes: c.Pools[name].InstanceTypes,
+				Pool: name, ResourceClass: class, CPU: has.CPU, MemoryMiB: has.MemoryMiB, MaxCPU: has.MaxCPU, MaxMemoryMiB: has.MaxMemoryMiB, UsageClass: usage, PoolTypes: c.Pools[name].InstanceTypes,
 			}
 			if len(o.PoolTypes) == 0 {
 				o.InstanceTypes = fleet.DefaultInstanceTypes

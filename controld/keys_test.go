@@ -208,6 +208,8 @@ var keyRows = []keyRow{
 
 	{key: "resource_classes.<name>.cpu", value: "6", with: "resource_classes: {small: {cpu: 3, memory_mib: 3000}}", got: func(w *wired) any { return w.fleet.Classes["small"] }, want: fleet.Class{CPU: 6, MemoryMiB: 3000}},
 	{key: "resource_classes.<name>.memory_mib", value: "6000", with: "resource_classes: {small: {cpu: 3, memory_mib: 3000}}", got: func(w *wired) any { return w.fleet.Classes["small"] }, want: fleet.Class{CPU: 3, MemoryMiB: 6000}},
+	{key: "resource_classes.<name>.max_cpu", value: "48", with: "resource_classes: {small: {cpu: 3, memory_mib: 3000}}", got: func(w *wired) any { return w.fleet.Classes["small"] }, want: fleet.Class{CPU: 3, MemoryMiB: 3000, MaxCPU: 48}},
+	{key: "resource_classes.<name>.max_memory_mib", value: "9000", with: "resource_classes: {small: {cpu: 3, memory_mib: 3000}}", got: func(w *wired) any { return w.fleet.Classes["small"] }, want: fleet.Class{CPU: 3, MemoryMiB: 3000, MaxMemoryMiB: 9000}},
 
 	{key: "pools.<name>.resource_classes", value: "[xlarge]", with: "pools: {default: {usage_classes: [spot]}}", aws: true, got: func(w *wired) any {
 		return []any{w.fleet.Pools["default"].ResourceClasses, w.aws.queue.Queues}

@@ -50,7 +50,7 @@ func warmPool(w *config.Warm) (*fleet.WarmPool, error) {
 func classes(c *config.Config) map[string]fleet.Class {
 	classes := map[string]fleet.Class{}
 	for name, class := range c.ResourceClasses {
-		classes[name] = fleet.Class{CPU: class.CPU, MemoryMiB: class.MemoryMiB}
+		classes[name] = fleet.Class(class)
 	}
 	return classes
 }

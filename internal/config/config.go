@@ -112,6 +112,9 @@ type Process struct {
 type ResourceClass struct {
 	CPU       int `yaml:"cpu"` // vCPU
 	MemoryMiB int `yaml:"memory_mib"`
+	// MaxCPU and MaxMemoryMiB bound what a host on EC2 has; 0: twice CPU, and four times MemoryMiB.
+	MaxCPU       int `yaml:"max_cpu"`
+	MaxMemoryMiB int `yaml:"max_memory_mib"`
 }
 
 // DefaultPool is the name of the pool of a request that names none. It always exists.

@@ -121,7 +121,7 @@ func TestWhatAPoolOffers(t *testing.T) {
 resource_classes: {tiny: {cpu: 1, memory_mib: 512}}
 pools: {small: {resource_classes: [tiny, large], usage_classes: [spot]}}
 `)
-	if d := cmp.Diff([]string{"2xlarge", "4xlarge", "8xlarge", "large", "tiny", "xlarge"}, c.PoolResourceClasses("default")); d != "" {
+	if d := cmp.Diff([]string{"16xlarge", "2xlarge", "4xlarge", "8xlarge", "large", "tiny", "xlarge"}, c.PoolResourceClasses("default")); d != "" {
 		t.Error(d)
 	}
 	if d := cmp.Diff(lifecycle.UsageClasses, c.PoolUsageClasses("default")); d != "" {

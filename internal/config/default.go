@@ -24,11 +24,12 @@ func Default() *Config {
 		Callers: Callers{Issuer: "https://token.actions.githubusercontent.com"},
 		// Two GiB for each vCPU, as EC2's c types of the same names have.
 		ResourceClasses: map[string]ResourceClass{
-			"large":   {CPU: 2, MemoryMiB: 4 << 10},
-			"xlarge":  {CPU: 4, MemoryMiB: 8 << 10},
-			"2xlarge": {CPU: 8, MemoryMiB: 16 << 10},
-			"4xlarge": {CPU: 16, MemoryMiB: 32 << 10},
-			"8xlarge": {CPU: 32, MemoryMiB: 64 << 10},
+			"large":    {CPU: 2, MemoryMiB: 4 << 10},
+			"xlarge":   {CPU: 4, MemoryMiB: 8 << 10},
+			"2xlarge":  {CPU: 8, MemoryMiB: 16 << 10},
+			"4xlarge":  {CPU: 16, MemoryMiB: 32 << 10},
+			"8xlarge":  {CPU: 32, MemoryMiB: 64 << 10},
+			"16xlarge": {CPU: 64, MemoryMiB: 128 << 10},
 		},
 		Pools: map[string]Pool{},
 		Timeouts: Timeouts{

@@ -99,7 +99,7 @@ func TestRulesOfJobs(t *testing.T) {
 		{"in another case", signed + two("[a]", "[A]"), `pools.two.jobs.labels: are those of pool one too`},
 		{"with a default label", signed + strings.Replace(two("[a]", "[self-hosted, a]"), "two: {", "two: {default_labels: true, ", 1), `pools.two.jobs.labels: are those of pool one too`},
 		{"a default label", signed + jobs("labels: [a, X64]"), `3:36: pools.small.jobs.labels[1]: is a default label of GitHub's runner, which jobs of anyone name; remove it, or write default_labels: true`},
-		{"resource class", signed + jobs("resource_class: huge"), `3:24: pools.small.jobs.resource_class: is "huge", and not of this pool; write one of 2xlarge, 4xlarge, 8xlarge, large, xlarge`},
+		{"resource class", signed + jobs("resource_class: huge"), `3:24: pools.small.jobs.resource_class: is "huge", and not of this pool; write one of 16xlarge, 2xlarge, 4xlarge, 8xlarge, large, xlarge`},
 		{"another pool's resource class", signed + "pools: {small: {resource_classes: [xlarge], jobs: {labels: [a], maximum: 1, repositories: [a/b]}}}", `pools.small.jobs.resource_class: is "large", and not of this pool; write one of xlarge`},
 		{"usage class", signed + jobs("usage_class: sport"), `pools.small.jobs.usage_class: "sport" is not allowed; did you mean spot?`},
 		{"another pool's usage class", signed + "pools: {small: {usage_classes: [spot], jobs: {labels: [a], maximum: 1, repositories: [a/b]}}}", `pools.small.jobs.usage_class: is on-demand, and not of this pool; write spot`},

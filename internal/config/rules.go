@@ -169,6 +169,12 @@ func (r ResourceClass) validate(at strictyaml.Place, name string) {
 	}
 	at.At("cpu").Number(r.CPU, 1, maxCPU)
 	at.At("memory_mib").Number(r.MemoryMiB, 128, maxMemoryMiB)
+	if r.MaxCPU != 0 {
+		at.At("max_cpu").Number(r.MaxCPU, max(r.CPU, 1), maxCPU)
+	}
+	if r.MaxMemoryMiB != 0 {
+		at.At("max_memory_mib").Number(r.MaxMemoryMiB, max(r.MemoryMiB, 128), maxMemoryMiB)
+	}
 }
 
 func (c *Config) validatePool(at strictyaml.Place, name string) {

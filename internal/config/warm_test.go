@@ -64,7 +64,7 @@ pools:
 
 func TestWarmRules(t *testing.T) {
 	for name, test := range map[string]struct{ pool, want string }{
-		"class":             {`{warm: {resource_class: huge}}`, `pools.x.warm.resource_class: is "huge", and not of this pool; write one of 2xlarge`},
+		"class":             {`{warm: {resource_class: huge}}`, `pools.x.warm.resource_class: is "huge", and not of this pool; write one of 16xlarge, 2xlarge`},
 		"usage class":       {`{usage_classes: [on-demand], warm: {usage_class: spot}}`, `pools.x.warm.usage_class: is spot, and not of this pool; write on-demand`},
 		"fallback":          {`{warm: {allow_on_demand_fallback: true}}`, `pools.x.warm.allow_on_demand_fallback: means nothing with usage_class: on-demand`},
 		"types":             {`{warm: {instance_types: []}}`, `pools.x.warm.instance_types: is empty`},

@@ -185,8 +185,7 @@ func (q Request) Wants(r Record) bool {
 	return !q.Released() && (!q.Settled() || q.Has(r.HostKey) && r.State != StateClaimed)
 }
 
-// LaunchOrder is one call to the cloud. It is stored exactly before it is made,
-// so that a repeated call is the same call (docs/design.md#operations).
+// LaunchOrder is one call to the cloud. It is stored before it is made: a repeat is the same call (docs/design.md#operations).
 type LaunchOrder struct {
 	// Token makes the call safe to repeat: hash of request id and number.
 	Token           string     `json:"token"`
@@ -199,12 +198,13 @@ type LaunchOrder struct {
 	ResourceClass   string     `json:"resourceClass"`
 	CPU             int        `json:"cpu"`
 	MemoryMiB       int        `json:"mmem"`
+	MaxCPU          int        `json:"maxCpu,omitempty"`  // 0: as many as suit CPU
+	MaxMemoryMiB    int        `json:"maxMmem,omitempty"` // 0: as much as suits MemoryMiB
 	UsageClass      UsageClass `json:"usageClass"`
 	InstanceTypes   []string   `json:"instanceTypes"`       // the patterns that the request allows
 	PoolTypes       []string   `json:"poolTypes,omitempty"` // the patterns that the pool allows; empty: any
 	TemplateVersion string     `json:"templateVersion,omitempty"`
-	// Exclude are offerings that were short of capacity when the order was written.
-	// They are used anyway if nothing else is left.
+	// Exclude are offerings that were short of capacity when the order was written. They are used if nothing else is left.
 	Exclude []Offering `json:"without,omitempty"`
 	// Batch is the request id of the batch that makes this launch; empty: it has a call of its own.
 	Batch string `json:"batch,omitempty"`

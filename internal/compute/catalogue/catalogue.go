@@ -36,13 +36,13 @@ var families = []struct {
 	arch      string
 	sizes     []size
 }{
-	{"c5", 2048, ArchX86, sizesTo4x}, // there is no c5.8xlarge
-	{"c5a c6a c6i c7a c7i c8a c8i", 2048, ArchX86, sizesTo8x},
-	{"c6g c7g c8g", 2048, ArchArm, sizesTo8x},
-	{"m5 m5a m5n m6a m6i m7a m7i m8a m8i", 4096, ArchX86, sizesTo8x},
-	{"m6g m7g m8g", 4096, ArchArm, sizesTo8x},
-	{"r5 r5a r5n r6a r6i r7a r7i r8a r8i", 8192, ArchX86, sizesTo8x},
-	{"r6g r7g r8g", 8192, ArchArm, sizesTo8x},
+	{"c5", 2048, ArchX86, sizesTo4x}, // there is no c5.8xlarge and no c5.16xlarge
+	{"c5a c6a c6i c7a c7i c8a c8i", 2048, ArchX86, sizesTo16x},
+	{"c6g c7g c8g", 2048, ArchArm, sizesTo16x},
+	{"m5 m5a m5n m6a m6i m7a m7i m8a m8i", 4096, ArchX86, sizesTo16x},
+	{"m6g m7g m8g", 4096, ArchArm, sizesTo16x},
+	{"r5 r5a r5n r6a r6i r7a r7i r8a r8i", 8192, ArchX86, sizesTo16x},
+	{"r6g r7g r8g", 8192, ArchArm, sizesTo16x},
 }
 
 type size struct {
@@ -51,8 +51,8 @@ type size struct {
 }
 
 var (
-	sizesTo8x = []size{{"large", 2}, {"xlarge", 4}, {"2xlarge", 8}, {"4xlarge", 16}, {"8xlarge", 32}}
-	sizesTo4x = sizesTo8x[:4]
+	sizesTo16x = []size{{"large", 2}, {"xlarge", 4}, {"2xlarge", 8}, {"4xlarge", 16}, {"8xlarge", 32}, {"12xlarge", 48}, {"16xlarge", 64}}
+	sizesTo4x  = sizesTo16x[:4]
 )
 
 // All returns every type, family by family and the smallest of each first.

@@ -25,6 +25,9 @@ func TestPublished(t *testing.T) {
 		{Name: "c5.4xlarge", CPU: 16, MemoryMiB: 32768, Arch: "x86_64"},
 		{Name: "c6i.large", CPU: 2, MemoryMiB: 4096, Arch: "x86_64"},
 		{Name: "c6a.8xlarge", CPU: 32, MemoryMiB: 65536, Arch: "x86_64"},
+		{Name: "c6a.12xlarge", CPU: 48, MemoryMiB: 98304, Arch: "x86_64"},
+		{Name: "c7g.16xlarge", CPU: 64, MemoryMiB: 131072, Arch: "arm64"},
+		{Name: "r5.16xlarge", CPU: 64, MemoryMiB: 524288, Arch: "x86_64"},
 		{Name: "c7g.2xlarge", CPU: 8, MemoryMiB: 16384, Arch: "arm64"},
 		{Name: "m5.xlarge", CPU: 4, MemoryMiB: 16384, Arch: "x86_64"},
 		{Name: "m6i.8xlarge", CPU: 32, MemoryMiB: 131072, Arch: "x86_64"},
@@ -60,7 +63,7 @@ func TestSelect(t *testing.T) {
 		"a star in the middle":                               {large, []string{"m*.large"}, "arm64", "m6g.large m7g.large m8g.large"},
 		"no need":                                            {catalogue.Need{}, []string{"m5.*"}, "", "m5.large"},
 		"no such family":                                     {large, []string{"g5.*"}, "", ""},
-		"larger than anything":                               {catalogue.Need{CPU: 33, MemoryMiB: 1}, nil, "", ""},
+		"larger than anything":                               {catalogue.Need{CPU: 65, MemoryMiB: 1}, nil, "", ""},
 		"pattern of another architecture":                    {large, []string{"m7g.*"}, "x86_64", ""},
 	}
 	for name, test := range tests {

@@ -1,6 +1,7 @@
 package ec2
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -24,6 +25,11 @@ const (
 	cpuAtMost    = 2
 	memoryAtMost = 4
 )
+
+// bounds are the most vCPU and MiB that a host of an order may have: those of its class, or what suits the least.
+func bounds(o lifecycle.LaunchOrder) (cpu, memoryMiB int) {
+	return cmp.Or(o.MaxCPU, cpuAtMost*o.CPU), cmp.Or(o.MaxMemoryMiB, memoryAtMost*o.MemoryMiB)
+}
 
 // dearest is how much more than the cheapest that fits a type may cost, in per
 // cent. EC2's own default of 20 would leave out m and r beside c. The bounds of
@@ -138,11 +144,11 @@ func (c *Compute) requirements(o lifecycle.LaunchOrder, allowed []string) *types
 		// Images of today do not boot on types of the oldest generations.
 		InstanceGenerations: []types.InstanceGeneration{types.InstanceGenerationCurrent},
 	}
-	if o.CPU > 0 {
-		r.VCpuCount.Max = sdk.Int32(int32(cpuAtMost * o.CPU))
+	if most, _ := bounds(o); most > 0 {
+		r.VCpuCount.Max = sdk.Int32(int32(most))
 	}
-	if o.MemoryMiB > 0 {
-		r.MemoryMiB.Max = sdk.Int32(int32(memoryAtMost * o.MemoryMiB))
+	if _, most := bounds(o); most > 0 {
+		r.MemoryMiB.Max = sdk.Int32(int32(most))
 	}
 	if !slices.ContainsFunc(o.PoolTypes, accelerated.MatchString) {
 		r.AcceleratorCount = &types.AcceleratorCountRequest{Max: sdk.Int32(0)}

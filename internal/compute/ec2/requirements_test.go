@@ -69,6 +69,24 @@ func TestAcceleratorsOnlyWherePoolNamesThem(t *testing.T) {
 	}
 }
 
+// What a host may have at most is what suits its class, or what the class says.
+func TestBoundsOfAClass(t *testing.T) {
+	racepass.OneGoroutine(t)
+	for _, test := range []struct{ maxCPU, maxMemoryMiB, cpu, memoryMiB int }{
+		{0, 0, 4, 16384}, {2, 0, 2, 16384}, {0, 4096, 4, 4096}, {16, 131072, 16, 131072},
+	} {
+		o := plain(1, 1)
+		o.MaxCPU, o.MaxMemoryMiB = test.maxCPU, test.maxMemoryMiB
+		r := required(t, ec2.Pool{}, o)
+		equal(t, "bounds", []int32{2, int32(test.cpu), 4096, int32(test.memoryMiB)}, []int32{*r.VCpuCount.Min, *r.VCpuCount.Max, *r.MemoryMiB.Min, *r.MemoryMiB.Max})
+	}
+	_, c := open(t, unpaced)
+	wide := ec2.Class{CPU: 2, MemoryMiB: 4096, MaxCPU: 16, MaxMemoryMiB: 131072}
+	if !c.Sells(wide, []string{"r6i.4xlarge"}) {
+		t.Error("a type within the bounds of a class is said not to be sold")
+	}
+}
+
 // The root volume is provisioned as the pool says, and a change of that is a new version of the template.
 func TestVolumesAreProvisioned(t *testing.T) {
 	racepass.CoveredBy(t, "TestConformance")

@@ -33,11 +33,14 @@ type sold struct {
 	at  time.Time
 }
 
+// Class is what a host has at least and at most; a maximum of 0 is what suits the least.
+type Class struct{ CPU, MemoryMiB, MaxCPU, MaxMemoryMiB int }
+
 // Sells reports whether EC2 has an instance type in the region, free or not, that is large enough for a class and matches each of the lists of
 // patterns (an empty list: all). EC2 is asked with DescribeInstanceTypes if the catalogue has none: CreateFleet answers a launch of types that
 // do not exist with UnfulfillableCapacity, as it answers a shortage. What cannot be known now counts as sold.
-func (c *Compute) Sells(cpu, memoryMiB int, patterns ...[]string) bool {
-	o := lifecycle.LaunchOrder{CPU: cpu, MemoryMiB: memoryMiB}
+func (c *Compute) Sells(class Class, patterns ...[]string) bool {
+	o := lifecycle.LaunchOrder{CPU: class.CPU, MemoryMiB: class.MemoryMiB, MaxCPU: class.MaxCPU, MaxMemoryMiB: class.MaxMemoryMiB}
 	patterns = slices.DeleteFunc(slices.Clone(patterns), func(list []string) bool { return len(list) == 0 })
 	fits := func(t catalogue.Type) bool {
 		all := func(list []string) bool { return !matchesAny(list, t.Name) }
@@ -46,7 +49,7 @@ func (c *Compute) Sells(cpu, memoryMiB int, patterns ...[]string) bool {
 	if len(patterns) == 0 || slices.ContainsFunc(catalogue.All(), fits) {
 		return true
 	}
-	key := fmt.Sprint(cpu, memoryMiB, patterns)
+	key := fmt.Sprint(class, patterns)
 	c.mu.Lock()
 	known, ok := c.sold[key]
 	c.mu.Unlock()

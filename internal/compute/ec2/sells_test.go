@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/awstest"
+	"github.com/remuda-ci/remuda/internal/compute/ec2"
 )
 
 // TestSells: types that EC2 does not sell are known before a launch, at the price of a call in an hour for names that the catalogue lacks.
@@ -34,7 +35,7 @@ func TestSells(t *testing.T) {
 		{"not of the pool", 2, 4096, [][]string{{"c6i.*"}, {"m7g.*"}}, false, 1},
 	} {
 		before := w.calls("DescribeInstanceTypes")
-		if got := c.Sells(test.cpu, test.memory, test.patterns...); got != test.want {
+		if got := c.Sells(ec2.Class{CPU: test.cpu, MemoryMiB: test.memory}, test.patterns...); got != test.want {
 			t.Errorf("%s: got %t", test.name, got)
 		}
 		if n := w.calls("DescribeInstanceTypes") - before; n != test.calls {
@@ -45,7 +46,7 @@ func TestSells(t *testing.T) {
 	w.proxy.Handle("ec2", "DescribeInstanceTypes", func(rw http.ResponseWriter, r *http.Request, _ func(*http.Request) *awstest.Answer) {
 		awstest.Fail(rw, r, http.StatusForbidden, "UnauthorizedOperation", "You are not authorized to perform this operation.")
 	})
-	if !c.Sells(2, 4096, []string{"zz9.*"}) {
+	if !c.Sells(ec2.Class{CPU: 2, MemoryMiB: 4096}, []string{"zz9.*"}) {
 		t.Error("what cannot be known counts as not sold")
 	}
 }
@@ -79,7 +80,7 @@ func TestSellsReadsEveryPage(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if c := w.open(t, w.options()); !c.Sells(4, 8192, []string{"zz9.*"}) || pages != 2 {
+	if c := w.open(t, w.options()); !c.Sells(ec2.Class{CPU: 4, MemoryMiB: 8192}, []string{"zz9.*"}) || pages != 2 {
 		t.Errorf("the type of the second page is not sold, after %d pages", pages)
 	}
 }

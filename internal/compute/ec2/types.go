@@ -160,7 +160,8 @@ func catalogued(o lifecycle.LaunchOrder, matches func(name string) bool) []strin
 }
 
 func sized(t catalogue.Type, o lifecycle.LaunchOrder) bool {
-	return t.CPU >= o.CPU && t.CPU <= cpuAtMost*o.CPU && t.MemoryMiB >= o.MemoryMiB && t.MemoryMiB <= memoryAtMost*o.MemoryMiB
+	maxCPU, maxMemoryMiB := bounds(o)
+	return t.CPU >= o.CPU && t.CPU <= maxCPU && t.MemoryMiB >= o.MemoryMiB && t.MemoryMiB <= maxMemoryMiB
 }
 
 func matchesAny(patterns []string, name string) bool {

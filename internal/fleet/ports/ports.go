@@ -275,6 +275,8 @@ type Rate struct {
 type Class struct {
 	CPU       int
 	MemoryMiB int
+	// MaxCPU and MaxMemoryMiB are what it may have at most; 0: what the cloud's adapter finds fit for the least.
+	MaxCPU, MaxMemoryMiB int
 }
 
 // Pool is a named entry of the configuration.

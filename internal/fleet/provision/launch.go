@@ -59,7 +59,7 @@ func (pr *Provisioner) WithIntent(q lifecycle.Request, count int, version string
 	q.Launch = &lifecycle.LaunchOrder{
 		Token: launchToken(q, q.Launches), RequestID: q.RequestID, Number: q.Launches, Count: count,
 		Pool: q.Spec.Pool, Repository: q.Repository, RunID: q.RunID,
-		ResourceClass: q.Spec.ResourceClass, CPU: class.CPU, MemoryMiB: class.MemoryMiB,
+		ResourceClass: q.Spec.ResourceClass, CPU: class.CPU, MemoryMiB: class.MemoryMiB, MaxCPU: class.MaxCPU, MaxMemoryMiB: class.MaxMemoryMiB,
 		UsageClass: quota.UsageOf(q), InstanceTypes: q.Spec.InstanceTypes, PoolTypes: pr.Pools[q.Spec.Pool].InstanceTypes,
 		TemplateVersion: version, Exclude: without,
 	}

@@ -51,7 +51,7 @@ func fullRequest(requestID string) lifecycle.Request {
 		Taken: []lifecycle.Taken{{HostKey: "a", InstanceID: "i-a", Reused: true}, {HostKey: "b", InstanceID: "i-b"}},
 		Launch: &lifecycle.LaunchOrder{
 			Token: "token", RequestID: requestID, Number: 1, Count: 1, Pool: "default", Repository: repository, RunID: runID,
-			ResourceClass: "large", CPU: 2, MemoryMiB: 4096, UsageClass: lifecycle.UsageSpot, InstanceTypes: []string{"c6i.large"}, PoolTypes: []string{"c*"}, TemplateVersion: "7",
+			ResourceClass: "large", CPU: 2, MemoryMiB: 4096, MaxCPU: 8, MaxMemoryMiB: 65536, UsageClass: lifecycle.UsageSpot, InstanceTypes: []string{"c6i.large"}, PoolTypes: []string{"c*"}, TemplateVersion: "7",
 			Exclude: []lifecycle.Offering{{InstanceType: "c6i.large", Place: "local-a"}, {Place: "subnet-1"}}, Batch: "batch-1",
 		},
 		Members:  []batch.Member{{Repository: "acme/a", RunID: "1", RequestID: "x", Launch: 2, Count: 3}},
