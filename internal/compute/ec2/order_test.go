@@ -476,5 +476,6 @@ func TestEveryCallHasItsAction(t *testing.T) {
 		equal(t, "kms:"+key, true, named["kms:"+key])
 		delete(named, "kms:"+key)
 	}
-	equal(t, "done by EC2 in the caller's name", map[string]bool{"ec2:RunInstances": true, "ec2:CreateTags": true, "iam:PassRole": true}, named)
+	// RunInstances is both: EC2 does it for a fleet, and the rehearsal of a launch calls it.
+	equal(t, "done by EC2 in the caller's name", map[string]bool{"ec2:CreateTags": true, "iam:PassRole": true}, named)
 }
