@@ -113,8 +113,8 @@ func serviceCounts(s services.Status) telemetry.ServiceCounts {
 		counts.Desired, counts.Running = &s.Seen.Wanted, &s.Seen.Running
 	}
 	if s.Workers != nil {
-		online := s.Workers.Online()
-		counts.Online = &online
+		online, offline := s.Workers.Online(), s.Workers.Offline()
+		counts.Online, counts.Offline = &online, &offline
 	}
 	return counts
 }

@@ -90,7 +90,8 @@ func TestHostGauges(t *testing.T) {
 		counts(`remuda_hosts{pool="default",state="idle"} 2`, `remuda_hosts{pool="default",state="running"} 1`,
 			`remuda_github_requests_remaining{credential="the token"} 41`, `remuda_jobs_waiting{pool="small"} 1`, `remuda_turns_open{pool="small"} 0`,
 			`remuda_service_jobs_waiting{service="jobs-eu"} 7`, `remuda_service_runners_desired{service="jobs-eu"} 3`,
-			`remuda_service_runners_running{service="jobs-eu"} 2`, `remuda_service_workers_online{service="render"} 5`)
+			`remuda_service_runners_running{service="jobs-eu"} 2`, `remuda_service_workers_online{service="render"} 5`,
+			`remuda_service_workers_offline{service="render"} 5`)
 		for _, unknown := range []string{`remuda_service_workers_online{service="jobs-eu"}`, `{service="render"} 0`} {
 			if strings.Contains(scraped(), unknown) {
 				t.Errorf("%s is in the metrics, and is not known", unknown)

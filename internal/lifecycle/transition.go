@@ -48,6 +48,8 @@ const (
 	ActionFailJob      Action = "fail_job"      // a job of a runner service failed without a report of its worker
 	ActionRequeueJob   Action = "requeue_job"   // a job of a runner service waits once more
 	ActionRefuseJob    Action = "refuse_job"    // a queued job gets no host
+	// ActionWorkerOffline: a worker of a runner service sends no heartbeats any more.
+	ActionWorkerOffline Action = "worker_offline"
 )
 
 // Actions lists every action.
@@ -56,7 +58,7 @@ var Actions = []Action{
 	ActionStandBy, ActionLeaveStandby, ActionReregister,
 	ActionDrain, ActionReleaseClock, ActionExtend, ActionProvideToken, ActionForget, ActionHold, ActionRetire, ActionNotice, ActionReplace, ActionSettle,
 	ActionMarkOrphan, ActionUnmarkOrphan, ActionMarkIdle, ActionUnmarkIdle,
-	ActionKeep, ActionEndMachine, ActionDeleteRunner, ActionScale, ActionFailJob, ActionRequeueJob, ActionRefuseJob,
+	ActionKeep, ActionEndMachine, ActionDeleteRunner, ActionScale, ActionFailJob, ActionRequeueJob, ActionRefuseJob, ActionWorkerOffline,
 }
 
 // transitions is the table of docs/design.md#the-lifecycle, by Record.Condition.

@@ -336,8 +336,8 @@ type ServiceCounts struct {
 	Queued *int
 	// Desired and Running are runners, of a service that is scaled.
 	Desired, Running *int
-	// Online are workers of its queue.
-	Online *int
+	// Online and Offline are workers of its queue.
+	Online, Offline *int
 }
 
 func serviceDesc(name, help string) *prometheus.Desc {
@@ -349,13 +349,14 @@ var (
 	desiredDesc = serviceDesc("runners_desired", "Desired count of a service's runners on ECS, when the service was last checked.")
 	runningDesc = serviceDesc("runners_running", "Runners that ECS ran for a service, when it was last looked at.")
 	onlineDesc  = serviceDesc("workers_online", "Workers of a service's queue that reported in the last 60 seconds, at most 1000.")
+	offlineDesc = serviceDesc("workers_offline", "Workers of a service's queue that reported in the last 24 hours and not in the last 60 seconds, at most 1000.")
 )
 
 // SetServices replaces the counts of runner services, all at once.
 func (m *Metrics) SetServices(counts map[string]ServiceCounts) {
 	var values []prometheus.Metric
 	for name, c := range counts {
-		for desc, n := range map[*prometheus.Desc]*int{queuedDesc: c.Queued, desiredDesc: c.Desired, runningDesc: c.Running, onlineDesc: c.Online} {
+		for desc, n := range map[*prometheus.Desc]*int{queuedDesc: c.Queued, desiredDesc: c.Desired, runningDesc: c.Running, onlineDesc: c.Online, offlineDesc: c.Offline} {
 			if n != nil {
 				values = append(values, gauge(desc, *n, name))
 			}

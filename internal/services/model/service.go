@@ -3,6 +3,7 @@
 package model
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
@@ -71,6 +72,9 @@ type Worker struct {
 	// JobID is the job that the worker has, or is about to claim: the job's row says which. It is written before the
 	// job's row, so that a worker that did not receive the answer gets the same job again.
 	JobID string `json:"jobId,omitempty"`
+	// OfflineAt is when the sweep found that the worker sends no heartbeats any more; zero: it is online, or the sweep
+	// has not found it yet.
+	OfflineAt time.Time `json:"offlineAt,omitzero"`
 
 	Version   int64     `json:"version"`
 	ExpiresAt time.Time `json:"expiresAt,omitzero"`
@@ -82,9 +86,23 @@ func (w Worker) WithHeartbeat(version string, now time.Time) Worker {
 		w.WorkerVersion = version
 	}
 	if now.After(w.HeartbeatAt) {
-		w.HeartbeatAt, w.ExpiresAt = now, now.Add(WorkerRetention)
+		w.HeartbeatAt, w.ExpiresAt, w.OfflineAt = now, now.Add(WorkerRetention), time.Time{}
 	}
 	return w
+}
+
+// GoneOffline returns the worker as it should be at now, and reports whether it has gone offline since the last check.
+func (w Worker) GoneOffline(now time.Time) (Worker, bool) {
+	if w.Online(now) || !w.OfflineAt.IsZero() {
+		return w, false
+	}
+	w.OfflineAt = now
+	return w, true
+}
+
+// OfflineReason says since when a worker is offline.
+func (w Worker) OfflineReason() string {
+	return fmt.Sprintf("worker %s of service %s has sent no heartbeat since %s, for longer than %s", w.ID, w.Service, clock(w.HeartbeatAt), WorkerSilence)
 }
 
 // Online reports whether the last heartbeat is recent.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -19,14 +20,17 @@ const SweepInterval = model.JobSilence / 10
 // sweepPage is how many due jobs the sweep reads at once.
 const sweepPage = 100
 
-// Sweep ends the jobs whose workers went silent, or queues them again, and ends those that no worker took in time. Its
-// cost grows with the number of due jobs.
+// Sweep ends the jobs whose workers went silent, or queues them again, and ends those that no worker took in time. Then
+// it looks for workers that went offline. Its cost grows with the number of due jobs, and of workers in 24 hours.
 type Sweep struct {
 	op.Stages
 	q    *Queue
 	due  []model.Job
 	page lifecycle.PageOf
 	last bool
+	// services are those whose workers are still to be checked, and workers the rest of a page of the first.
+	services []string
+	workers  []model.Worker
 }
 
 // NewSweep begins a sweep.
@@ -37,8 +41,12 @@ func (q *Queue) NewSweep() *Sweep {
 }
 
 func (s *Sweep) list(ctx context.Context, now time.Time) (op.Progress, error) {
-	if s.q.Store == nil || s.last {
+	if s.q.Store == nil {
 		return op.Done, nil
+	}
+	if s.last {
+		s.page, s.services = lifecycle.PageOf{Limit: sweepPage}, slices.Sorted(maps.Keys(s.q.Services))
+		return s.Then(s.listWorkers)
 	}
 	page, err := s.q.Store.DueWork(ctx, now, s.page)
 	if err != nil {
@@ -99,6 +107,47 @@ func (s *Sweep) decision(j, next model.Job) lifecycle.Event {
 	return e
 }
 
+func (s *Sweep) listWorkers(ctx context.Context, _ time.Time) (op.Progress, error) {
+	if len(s.services) == 0 {
+		return op.Done, nil
+	}
+	page, err := s.q.Store.Workers(ctx, s.services[0], s.page)
+	if err != nil {
+		return op.Again, fmt.Errorf("list workers of service %s: %w", s.services[0], err)
+	}
+	if s.workers, s.page.After = page.Items, page.Next; page.Next == "" {
+		s.services = s.services[1:]
+	}
+	return s.Then(s.worker)
+}
+
+// worker marks a worker that went offline, so that each time is recorded once, by whichever replica sweeps.
+func (s *Sweep) worker(ctx context.Context, now time.Time) (op.Progress, error) {
+	var gone model.Worker
+	for found := false; !found; s.workers = s.workers[1:] {
+		if len(s.workers) == 0 {
+			return s.Then(s.listWorkers)
+		}
+		gone, found = s.workers[0].GoneOffline(now)
+	}
+	e := lifecycle.Event{At: s.Events.Now, Action: lifecycle.ActionWorkerOffline, Code: lifecycle.ReasonWorkerSilent, Reason: gone.OfflineReason()}
+	s.Events.Collect("", e.Action, lifecycle.Reason{Code: e.Code, Text: e.Reason})
+	if s.Events.Dry {
+		return op.Again, nil
+	}
+	_, err := s.q.Store.UpdateWorker(ctx, gone)
+	switch {
+	case errors.Is(err, lifecycle.ErrConflict): // it has sent a heartbeat since
+	case err != nil:
+		if err = fmt.Errorf("write worker %s of service %s: %w", gone.ID, gone.Service, err); !s.Past(ctx, err) {
+			return op.Again, err
+		}
+	default:
+		s.Events.RecordEffect(e)
+	}
+	return op.Again, nil
+}
+
 // maxCountedWorkers is how many workers of a service are counted: one page of rows of some hundred bytes each.
 const maxCountedWorkers = 1000
 
@@ -120,6 +169,14 @@ type VersionCount struct {
 func (c WorkerCount) Online() (n int) {
 	for _, v := range c.Versions {
 		n += v.Online
+	}
+	return n
+}
+
+// Offline is how many workers of the last 24 hours have no recent heartbeat.
+func (c WorkerCount) Offline() (n int) {
+	for _, v := range c.Versions {
+		n += v.Offline
 	}
 	return n
 }

@@ -89,6 +89,8 @@ const (
 	Action_ACTION_REREGISTER Action = 30
 	// A queued job gets no host, as its webhook is refused; it is about no single host.
 	Action_ACTION_REFUSE_JOB Action = 31
+	// A worker of a runner service has sent no heartbeat for 60 s; it is about no single host.
+	Action_ACTION_WORKER_OFFLINE Action = 32
 )
 
 // Enum value maps for Action.
@@ -126,40 +128,42 @@ var (
 		29: "ACTION_LEAVE_STANDBY",
 		30: "ACTION_REREGISTER",
 		31: "ACTION_REFUSE_JOB",
+		32: "ACTION_WORKER_OFFLINE",
 	}
 	Action_value = map[string]int32{
-		"ACTION_UNSPECIFIED":   0,
-		"ACTION_LAUNCH":        1,
-		"ACTION_READY":         2,
-		"ACTION_RELEASE":       3,
-		"ACTION_RETURN":        4,
-		"ACTION_POOL":          5,
-		"ACTION_CLAIM":         6,
-		"ACTION_TERMINATE":     7,
-		"ACTION_DRAIN":         8,
-		"ACTION_RELEASE_CLOCK": 9,
-		"ACTION_EXTEND":        10,
-		"ACTION_PROVIDE_TOKEN": 11,
-		"ACTION_FORGET":        12,
-		"ACTION_HOLD":          13,
-		"ACTION_KEEP":          14,
-		"ACTION_END_MACHINE":   15,
-		"ACTION_DELETE_RUNNER": 16,
-		"ACTION_SETTLE":        17,
-		"ACTION_RETIRE":        18,
-		"ACTION_NOTICE":        19,
-		"ACTION_REPLACE":       20,
-		"ACTION_MARK_ORPHAN":   21,
-		"ACTION_UNMARK_ORPHAN": 22,
-		"ACTION_MARK_IDLE":     23,
-		"ACTION_UNMARK_IDLE":   24,
-		"ACTION_SCALE":         25,
-		"ACTION_FAIL_JOB":      26,
-		"ACTION_REQUEUE_JOB":   27,
-		"ACTION_STAND_BY":      28,
-		"ACTION_LEAVE_STANDBY": 29,
-		"ACTION_REREGISTER":    30,
-		"ACTION_REFUSE_JOB":    31,
+		"ACTION_UNSPECIFIED":    0,
+		"ACTION_LAUNCH":         1,
+		"ACTION_READY":          2,
+		"ACTION_RELEASE":        3,
+		"ACTION_RETURN":         4,
+		"ACTION_POOL":           5,
+		"ACTION_CLAIM":          6,
+		"ACTION_TERMINATE":      7,
+		"ACTION_DRAIN":          8,
+		"ACTION_RELEASE_CLOCK":  9,
+		"ACTION_EXTEND":         10,
+		"ACTION_PROVIDE_TOKEN":  11,
+		"ACTION_FORGET":         12,
+		"ACTION_HOLD":           13,
+		"ACTION_KEEP":           14,
+		"ACTION_END_MACHINE":    15,
+		"ACTION_DELETE_RUNNER":  16,
+		"ACTION_SETTLE":         17,
+		"ACTION_RETIRE":         18,
+		"ACTION_NOTICE":         19,
+		"ACTION_REPLACE":        20,
+		"ACTION_MARK_ORPHAN":    21,
+		"ACTION_UNMARK_ORPHAN":  22,
+		"ACTION_MARK_IDLE":      23,
+		"ACTION_UNMARK_IDLE":    24,
+		"ACTION_SCALE":          25,
+		"ACTION_FAIL_JOB":       26,
+		"ACTION_REQUEUE_JOB":    27,
+		"ACTION_STAND_BY":       28,
+		"ACTION_LEAVE_STANDBY":  29,
+		"ACTION_REREGISTER":     30,
+		"ACTION_REFUSE_JOB":     31,
+		"ACTION_WORKER_OFFLINE": 32,
 	}
 )
 
@@ -521,7 +525,7 @@ const file_remuda_v1_refresh_proto_rawDesc = "" +
 	"\adry_run\x18\x01 \x01(\bR\x06dryRun\"w\n" +
 	"\x0fRefreshResponse\x121\n" +
 	"\tdecisions\x18\x01 \x03(\v2\x13.remuda.v1.DecisionR\tdecisions\x121\n" +
-	"\tresources\x18\x02 \x03(\v2\x13.remuda.v1.ResourceR\tresources*\xae\x05\n" +
+	"\tresources\x18\x02 \x03(\v2\x13.remuda.v1.ResourceR\tresources*\xc9\x05\n" +
 	"\x06Action\x12\x16\n" +
 	"\x12ACTION_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rACTION_LAUNCH\x10\x01\x12\x10\n" +
@@ -555,7 +559,8 @@ const file_remuda_v1_refresh_proto_rawDesc = "" +
 	"\x0fACTION_STAND_BY\x10\x1c\x12\x18\n" +
 	"\x14ACTION_LEAVE_STANDBY\x10\x1d\x12\x15\n" +
 	"\x11ACTION_REREGISTER\x10\x1e\x12\x15\n" +
-	"\x11ACTION_REFUSE_JOB\x10\x1f*k\n" +
+	"\x11ACTION_REFUSE_JOB\x10\x1f\x12\x19\n" +
+	"\x15ACTION_WORKER_OFFLINE\x10 *k\n" +
 	"\x0eResourceChange\x12\x1f\n" +
 	"\x1bRESOURCE_CHANGE_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17RESOURCE_CHANGE_CREATED\x10\x01\x12\x1b\n" +
