@@ -26,11 +26,14 @@ tool_staticcheck := honnef.co/go/tools/cmd/staticcheck
 tool_deadcode := golang.org/x/tools/cmd/deadcode
 tool_grpcurl := github.com/fullstorydev/grpcurl/cmd/grpcurl
 tool_benchstat := golang.org/x/perf/cmd/benchstat
+tool_cyclonedx-gomod := github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod
+tool_ociimage := ./ociimage
 tool_nfpm := github.com/goreleaser/nfpm/v2/cmd/nfpm
 PROTO_TOOLS := $(addprefix $(TOOLS)/,buf protoc-gen-go protoc-gen-go-grpc)
+RELEASE_TOOLS := $(addprefix $(TOOLS)/,nfpm cyclonedx-gomod ociimage)
 LINT_TOOLS := $(PROTO_TOOLS) $(addprefix $(TOOLS)/,staticcheck deadcode)
 
-.PHONY: help build packages proto lint test test-host demo run sim soak bench benchstat clean
+.PHONY: help build packages release release-tools proto lint test test-host demo run sim soak bench benchstat clean
 
 help: ## say what the targets do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,6 +45,12 @@ build: ## build bin/controld, bin/agentd and bin/standin-runner
 packages: $(TOOLS)/nfpm ## deb and rpm of both daemons, for amd64 and arm64, in bin/packages
 	@LDFLAGS='$(LDFLAGS)' systemd/packages/build bin/packages
 
+# The version is that of the tag v1.0.0 on the commit, or VERSION=1.0.0. KEY=none makes a release without a signature.
+release: $(RELEASE_TOOLS) ## images and packages with SBOM, sums and signature, in bin/release (VERSION=1.0.0 KEY=release.pem OUT=)
+	@VERSION='$(if $(filter file,$(origin VERSION)),,$(VERSION))' COMMIT='$(COMMIT)' KEY='$(KEY)' scripts/release '$(or $(OUT),bin/release)'
+
+release-tools: $(RELEASE_TOOLS)
+
 proto: $(PROTO_TOOLS) ## format the protos and generate their Go again
 	buf format -w --path proto/remuda
 	buf generate
@@ -50,8 +59,8 @@ lint: $(LINT_TOOLS) ## formatting, vet, staticcheck, protos, dead code, import a
 	@scripts/lint
 
 # What is run how: internal/testrun. Results of packages that nothing has changed for come from go's cache, but with FRESH=1.
-test: ## everything that proves the project without root (PACKAGES= FRESH=1 FLAGS=)
-	@scripts/host-tools systemd-analyze
+test: $(RELEASE_TOOLS) ## everything that proves the project without root (PACKAGES= FRESH=1 FLAGS=)
+	@scripts/host-tools systemd-analyze openssl
 	@CGO_ENABLED=0 go run -trimpath ./internal/testrun/cmd/testrun $(if $(FRESH),-fresh) $(if $(PACKAGES),-packages '$(PACKAGES)') -- $(FLAGS)
 
 test-host: ## what needs root on Debian: agentd under a real systemd, the image scripts, the packages (FLAGS="-run TestLife" SYSTEM=ubuntu-24.04)
@@ -80,6 +89,9 @@ benchstat: $(TOOLS)/benchstat ## compare outputs of make bench (FILES="old.txt n
 
 clean: ## remove what was built, the pinned tools too
 	rm -rf bin .cache
+
+# It is ours: its code changes without a change of the pinned versions.
+$(TOOLS)/ociimage: internal/tools/ociimage/main.go
 
 $(TOOLS)/%:
 	@echo 'building $* (once for each set of pinned tools)'

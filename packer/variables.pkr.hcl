@@ -19,7 +19,7 @@ variable "agentd_version" {
 
 variable "agentd_packages" {
   type        = string
-  description = "The directory of the remuda-agentd packages, as make packages leaves it."
+  description = "The directory of the remuda-agentd packages, as make release or make packages leaves it."
 }
 
 variable "runner_version" {
