@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
@@ -165,6 +166,38 @@ func TestForeignReports(t *testing.T) {
 		w.set(t, "remuda-reports", hostRow(1), "busy", text(secret))
 	}
 	w.wantLog(t, "ignoring a report", 3)
+}
+
+// TestLargeReports: an item that is larger than any agent's is no heartbeat, whatever attributes it has. That a job
+// runs is believed even then.
+func TestLargeReports(t *testing.T) {
+	racepass.CoveredBy(t, "TestStore")
+	t.Parallel()
+	w := newWorld(t)
+	now := time.Now()
+	for n := range 4 {
+		if err := w.ForHost(hostKeyOf(n)).PutReport(t.Context(), lifecycle.Report{HeartbeatAt: now, Busy: n == 2, Detail: strings.Repeat("d", lifecycle.MaxDetail)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.set(t, "remuda-reports", hostRow(1), "junk", text(strings.Repeat("x", 32<<10)))
+	w.set(t, "remuda-reports", hostRow(2), "junk", &types.AttributeValueMemberL{Value: []types.AttributeValue{
+		&types.AttributeValueMemberM{Value: map[string]types.AttributeValue{"y": &types.AttributeValueMemberSS{Value: []string{strings.Repeat("x", 300<<10)}}}},
+	}})
+	w.set(t, "remuda-reports", hostRow(3), "junk", text(strings.Repeat("x", 20<<10)))
+	got, err := w.Reports(t.Context(), []string{hostKeyOf(0), hostKeyOf(1), hostKeyOf(2), hostKeyOf(3)})
+	if err != nil || len(got) != 4 {
+		t.Fatalf("got %d reports and error %v", len(got), err)
+	}
+	for n, want := range []*lifecycle.Report{{HeartbeatAt: now}, nil, {Busy: true}, {HeartbeatAt: now}} {
+		believed, err := got[hostKeyOf(n)].Believed(now)
+		switch {
+		case (believed == nil) != (want == nil), (err == nil) != (n == 0 || n == 3):
+			t.Errorf("host %d: %+v is believed, error %v", n, believed, err)
+		case want != nil && (believed.HeartbeatAt.Equal(now) == want.HeartbeatAt.IsZero() || believed.Busy != want.Busy):
+			t.Errorf("host %d: %+v is believed, want %+v", n, believed, want)
+		}
+	}
 }
 
 func TestDamagedEventsHideNoOther(t *testing.T) {

@@ -1,14 +1,17 @@
 package dynamo
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"reflect"
+	"strings"
 	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/logkey"
@@ -78,6 +81,10 @@ func (s *Store) AllReports(ctx context.Context, of lifecycle.PageOf) (reportPage
 func (s *Store) soundReport(it item) (report, bool) {
 	key := textOf(it, hostKey)
 	p, err := decode[report](it)
+	if bytesOf(it) > maxReport && err == nil {
+		// It is malformed for everyone, and nothing of it is believed except that a job runs: see lifecycle.Report.Believed.
+		p = report{HostKey: key, Busy: p.Busy, Assignment: -1}
+	}
 	if err == nil {
 		s.unsound.Delete(key)
 		return store.NormalizeReport(p), true
@@ -86,6 +93,42 @@ func (s *Store) soundReport(it item) (report, bool) {
 		s.log.Warn("ignoring a report that cannot be read", logkey.Instance, key, logkey.Error, err)
 	}
 	return report{}, false
+}
+
+// maxReport is how large the item of a report may be, in bytes. An agent's has at most 6 KiB: lifecycle.MaxDetail, and
+// some short texts. A job that became its host may write up to 400 KB, with attributes that no report has.
+const maxReport = 32 << 10
+
+// bytesOf is the size of an item's names, texts, numbers and binaries, at any depth.
+func bytesOf(it item) (n int) {
+	for name, value := range it {
+		n += len(name) + bytesOfValue(value)
+	}
+	return n
+}
+
+func bytesOfValue(value types.AttributeValue) (n int) {
+	switch v := value.(type) {
+	case *types.AttributeValueMemberS:
+		return len(v.Value)
+	case *types.AttributeValueMemberN:
+		return len(v.Value)
+	case *types.AttributeValueMemberB:
+		return len(v.Value)
+	case *types.AttributeValueMemberSS:
+		return len(strings.Join(v.Value, ""))
+	case *types.AttributeValueMemberNS:
+		return len(strings.Join(v.Value, ""))
+	case *types.AttributeValueMemberBS:
+		return len(bytes.Join(v.Value, nil))
+	case *types.AttributeValueMemberM:
+		return bytesOf(v.Value)
+	case *types.AttributeValueMemberL:
+		for _, member := range v.Value {
+			n += 1 + bytesOfValue(member)
+		}
+	}
+	return n
 }
 
 // DeleteReport removes a report; none is no error.
