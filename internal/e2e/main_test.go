@@ -45,6 +45,7 @@ func TestMain(m *testing.M) {
 	testrun.Together()
 	code := m.Run()
 	testrun.System.Remove()
+	_ = os.RemoveAll(older.dir) // a leftover in the temporary directory is harmless
 	os.Exit(code)
 }
 
@@ -54,6 +55,7 @@ type stage struct {
 	*local.System
 	ctx    context.Context
 	dir    string
+	bin    string // the programs
 	config string
 	log    *local.Log
 }
@@ -68,9 +70,15 @@ func newStage(t *testing.T, config string) *stage {
 // newStageIn is newStage on a state directory that the test chose.
 func newStageIn(t *testing.T, dir, config string) *stage {
 	t.Helper()
+	return newStageWith(t, bin(t), dir, config)
+}
+
+// newStageWith is newStageIn with the programs of a directory.
+func newStageWith(t *testing.T, programs, dir, config string) *stage {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	t.Cleanup(cancel)
-	s := &stage{T: t, ctx: ctx, dir: dir, log: &local.Log{}}
+	s := &stage{T: t, ctx: ctx, dir: dir, bin: programs, log: &local.Log{}}
 	if config != "" {
 		s.config = filepath.Join(t.TempDir(), "controld.yaml")
 		if err := os.WriteFile(s.config, []byte(config), 0o600); err != nil {
@@ -85,7 +93,7 @@ func newStageIn(t *testing.T, dir, config string) *stage {
 func (s *stage) start() {
 	s.Helper()
 	var err error
-	s.System, err = local.Start(s.ctx, local.Options{Bin: bin(s.T), StateDir: s.dir, Config: s.config, Stderr: s.log})
+	s.System, err = local.Start(s.ctx, local.Options{Bin: s.bin, StateDir: s.dir, Config: s.config, Stderr: s.log})
 	if err != nil {
 		s.Fatalf("%v\n%s", err, s.log)
 	}
