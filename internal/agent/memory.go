@@ -30,9 +30,17 @@ type Memory struct {
 const offsetSlack = 3 * time.Second
 
 // accepts reports whether a record is not older than the one seen last: an
-// eventually consistent read may go back in time.
+// eventually consistent read may go back in time. An assignment has one run, so a record that names another one
+// has used the number of the assignment again.
 func (m Memory) accepts(r lifecycle.Record) bool {
-	return m.Record == nil || (r.Version >= m.Record.Version && r.Assignment >= m.Record.Assignment)
+	return m.Record == nil || r.Version >= m.Record.Version && (r.Assignment > m.Record.Assignment || m.continues(r))
+}
+
+// continues reports whether a record is of the assignment and the run seen last. A host that has registered ahead of
+// need is not clean any more: a record that has it released in the same assignment is one from before.
+func (m Memory) continues(r lifecycle.Record) bool {
+	last := m.Record
+	return last == nil || r.Assignment == last.Assignment && r.RunID == last.RunID && !(last.Standby != nil && r.Releasing())
 }
 
 // seen returns the memory after a record was accepted.

@@ -46,7 +46,7 @@ func (a *Agent) read(ctx context.Context, now time.Time) {
 	}
 	switch {
 	case err == nil:
-		a.accept(r)
+		a.accept(r, now, consistent)
 		a.readSucceeded(now)
 	case errors.Is(err, lifecycle.ErrNotFound):
 		a.missing(now, consistent)
@@ -68,12 +68,25 @@ func (a *Agent) setClock(offset time.Duration) {
 	a.memory = a.memory.clockMoved(moved)
 }
 
-func (a *Agent) accept(r lifecycle.Record) {
-	a.poller.missingSince, a.poller.consistent = time.Time{}, false
-	if !a.memory.accepts(r) {
+// accept adopts a record that is not older than the one seen last. An older one is a late answer of the store, unless
+// the read was consistent: then an older state of the table was restored. If that is still of the assignment that the
+// host has, the host goes on from it. Otherwise the record knows nothing of what the host has done since, and the
+// host's own counts as gone: a job that runs may end.
+func (a *Agent) accept(r lifecycle.Record, now time.Time, consistent bool) {
+	restored := consistent && a.memory.continues(r)
+	switch {
+	case !a.memory.accepts(r) && consistent && !restored:
+		if a.poller.missingSince.IsZero() {
+			a.log.Error("the record of this host is older than what it has done: an older state was restored", logkey.Version, r.Version, logkey.Assignment, r.Assignment)
+			a.poller.missingSince = a.storeTime(now)
+		}
+		return
+	case !a.memory.accepts(r) && !restored:
+		a.poller.consistent = true
 		a.log.Debug("older record ignored", logkey.Version, r.Version, logkey.Previous, a.memory.Record.Version)
 		return
 	}
+	a.poller.missingSince, a.poller.consistent = time.Time{}, false
 	if old := a.memory.Record; old == nil || old.Version != r.Version {
 		a.log.Info("record changed", logkey.State, r.Condition(), logkey.Assignment, r.Assignment, logkey.Run, r.RunID, logkey.Version, r.Version)
 		a.memory = a.memory.seen(r)

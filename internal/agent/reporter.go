@@ -68,6 +68,9 @@ func (a *Agent) report(now time.Time, answer Answer) lifecycle.Report {
 		answer.Detail = strings.TrimSpace(answer.Detail + "\n" + f)
 		answer.Cause = cmp.Or(answer.Cause, lifecycle.CauseHost)
 	}
+	if !a.poller.missingSince.IsZero() {
+		answer = Answer{} // it would answer another use of the assignment's number
+	}
 	s := a.observed
 	p := lifecycle.Report{
 		HostKey: a.o.HostKey, HeartbeatAt: a.storeTime(now).Round(0).UTC(), BootID: s.BootID, AgentVersion: a.o.Version,

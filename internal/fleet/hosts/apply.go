@@ -60,7 +60,7 @@ func (hs *Hosts) apply(ctx context.Context, j *op.Recorder, r lifecycle.Record, 
 		}
 	}
 	if d.Action == lifecycle.ActionForget {
-		if err := hs.deleteReport(ctx, r.HostKey); err != nil {
+		if err := hs.DeleteReport(ctx, r.HostKey); err != nil {
 			return r, err
 		}
 	}

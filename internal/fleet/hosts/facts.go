@@ -206,8 +206,8 @@ func (hs *Hosts) believe(believed map[string]lifecycle.Report, key string, p lif
 	}
 }
 
-// deleteReport removes the report of a host that has ended.
-func (hs *Hosts) deleteReport(ctx context.Context, hostKey string) error {
+// DeleteReport removes the report of a host that has ended.
+func (hs *Hosts) DeleteReport(ctx context.Context, hostKey string) error {
 	if err := hs.Store.DeleteReport(ctx, hostKey); err != nil {
 		return fmt.Errorf("delete report of %s: %w", hostKey, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/quota"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
+	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
@@ -127,6 +128,12 @@ func (pr *Provisioner) LaunchOrAdopt(ctx context.Context, order lifecycle.Launch
 	if err == nil && len(m.Machines) < order.Count && !late {
 		m.Machines, err = pr.Compute.Launch(ctx, order)
 		m.Answered = true
+	}
+	if errors.Is(err, lifecycle.ErrExists) {
+		// The request is an older one that was restored, or stands for one that was lost: the number was used before.
+		// What that launch made is taken, and the next launch has another number.
+		pr.Log.Warn("launch was made before with other terms; taking its machines", logkey.Request, order.RequestID, logkey.Error, err)
+		m.Machines, err = pr.Compute.Launched(ctx, order)
 	}
 	return m, err
 }

@@ -81,7 +81,7 @@ func (s *CloudSweep) compare(ctx context.Context, now time.Time) (op.Progress, e
 		}
 	}
 	s.whileManyAreUnrecorded(now)
-	s.limits = s.env.Quota.ToAudit(s.machines, records)
+	s.limits = s.env.Quota.ToAudit(s.machines, records, s.env.Repositories)
 	s.retiring = append(s.env.ofOldRole(s.machines, byKey), s.env.ofOldTemplate(ctx, records, now)...)
 	if err := s.whileHeld(ctx, now); err != nil {
 		return op.Again, err
@@ -165,7 +165,31 @@ func (sw *Sweeps) leak(ctx context.Context, m lifecycle.Machine, records map[str
 	case q.Launch != nil && q.Launch.Number == m.Launch:
 		return "", nil // the request will record it
 	}
-	return sw.unrecorded(ctx, m, why)
+	if why, err = sw.unrecorded(ctx, m, why); why == "" || err != nil {
+		return "", err
+	}
+	if busy, err := sw.busyUnrecorded(ctx, m, now); busy || err != nil {
+		return "", err
+	}
+	return why, nil
+}
+
+// busyUnrecorded reports whether a job runs on a machine without a record, as its agent said last, silent or not. Such a machine is
+// kept for as long as a job may run, from when it was first seen so. Its agent ends it once the job is over.
+func (sw *Sweeps) busyUnrecorded(ctx context.Context, m lifecycle.Machine, now time.Time) (bool, error) {
+	reports, err := sw.Hosts.Reports(ctx, []string{m.HostKey}, now)
+	if err != nil {
+		return false, err
+	}
+	policy := sw.Hosts.Policy(m.Pool)
+	if !reports[m.HostKey].Busy {
+		return false, nil
+	}
+	since, seen := sw.busySince.LoadOrStore(m.HostKey, now)
+	if !seen {
+		sw.Log.Warn("a job runs on a machine without a record; it may end", logkey.Instance, m.InstanceID)
+	}
+	return now.Sub(since.(time.Time)) < policy.MaxRuntime, nil
 }
 
 // unrecorded returns why if the machine has no record. It asks once more, after the request: that may have
@@ -190,10 +214,38 @@ func (s *CloudSweep) findLost(ctx context.Context, known map[string]bool, now ti
 		return op.Again, err
 	}
 	keys = slices.DeleteFunc(keys, func(key string) bool { return known[key] })
+	if err := s.env.deleteReports(ctx, &s.Events, keys, reports, now); err != nil {
+		return op.Again, err
+	}
 	if s.hosts, err = s.env.Hosts.LoadFactsWithCloud(ctx, keys, reports, now); err != nil {
 		return op.Again, err
 	}
 	return s.Then(s.end)
+}
+
+// deleteReports deletes the reports of hosts that have no machine and no record, and of those that were forgotten:
+// no other operation comes back to them. Their last heartbeat is older than the grace period.
+func (sw *Sweeps) deleteReports(ctx context.Context, j *op.Recorder, keys []string, reports map[string]lifecycle.Report, now time.Time) error {
+	if j.Dry || len(keys) == 0 {
+		return nil
+	}
+	records, err := sw.Store.Instances(ctx, keys)
+	if err != nil {
+		return fmt.Errorf("read hosts: %w", err)
+	}
+	owned := map[string]bool{}
+	for _, r := range records {
+		owned[r.HostKey] = r.State != lifecycle.StateTerminated || !r.DueAt.IsZero()
+	}
+	for _, key := range keys {
+		if p := reports[key]; owned[key] || now.Sub(p.HeartbeatAt) < sw.Timing.Grace {
+			continue
+		}
+		if err := sw.Hosts.DeleteReport(ctx, key); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *CloudSweep) end(ctx context.Context, now time.Time) (op.Progress, error) {

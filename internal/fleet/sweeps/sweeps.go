@@ -54,6 +54,8 @@ type Sweeps struct {
 	versions runnerVersions
 	// guarding has the names of the mass guards that hold, as this replica saw it last.
 	guarding sync.Map
+	// busySince has, by host key, when this replica first saw a job on a machine without a record.
+	busySince sync.Map
 	// sweeping: this replica holds the lease of the sweeps.
 	sweeping atomic.Bool
 }

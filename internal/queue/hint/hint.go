@@ -19,8 +19,9 @@ const (
 	// by one request, which waits for each receive at most 1 s; longer, it only keeps the host of a request
 	// that crashed out of sight (the by-pool index still finds it).
 	Visibility = 30 * time.Second
-	// Retention is how long a message is kept. It must outlast the idle time
-	// of a pool; a message of a host that is gone costs one failed claim.
+	// Retention is how long a message is kept. It should outlast the idle time of a pool. A host may wait for longer:
+	// a fresh one for its warm time, any during an outage of GitHub. Then its message goes, and the by-pool index
+	// finds the host. A message of a host that is gone costs one failed claim.
 	Retention = 24 * time.Hour
 	// MaxBatch is how many messages one call may receive, delete or return.
 	// It is the bound of SQS, and so of every queue.
