@@ -45,6 +45,9 @@ func (l *life) leftover() []string {
 		left = append(left, "request "+world.RequestLine(q))
 	}
 	for _, m := range l.Living() {
+		if m.Copied {
+			continue
+		}
 		left = append(left, fmt.Sprintf("machine %s is %s", m.InstanceID, m.State))
 	}
 	for _, r := range engine.Must1(l.Truth.DueInstances(engine.Background, far, lifecycle.PageOf{})).Items {
@@ -57,6 +60,9 @@ func (l *life) leftover() []string {
 	}
 	left = append(left, l.workLeft()...)
 	for _, r := range l.GitHub.Runners {
+		if r.Host != nil && !r.Host.Alive && l.rules.WasReplaced(r.Host.ID) {
+			continue // GitHub removes what has not connected for 14 days
+		}
 		left = append(left, "registration "+r.Name)
 	}
 	for _, p := range engine.Must1(l.Truth.AllReports(engine.Background, lifecycle.PageOf{})).Items {

@@ -116,6 +116,16 @@ const (
 	FaultHookCanceled  Fault = "github: job canceled while it waits in its hook"
 )
 
+// The faults of the fourth group are only in lives whose tables are lost.
+const (
+	FaultTableLost    Fault = "operator loses the table of hosts"
+	FaultRowsLost     Fault = "rows of hosts lost"
+	FaultRequestsLost Fault = "rows of requests lost"
+	FaultRestored     Fault = "older state of a table restored"
+)
+
+var lossFaults = []Fault{FaultTableLost, FaultRowsLost, FaultRequestsLost, FaultRestored}
+
 // hotRates are the chances of the third group for single calls, and hotIntervals the mean times between two others.
 var (
 	hotRates     = map[Fault]float64{FaultLabelsLost: 0.1, FaultLabelsLate: 0.1, FaultLabelsMissing: 0.1, FaultListedLate: 0.1, FaultHookCanceled: 0.3}

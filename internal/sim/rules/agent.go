@@ -19,6 +19,7 @@ func (w *Watcher) checkReport(h *world.Host, p lifecycle.Report) {
 	switch {
 	case err != nil:
 		return
+	case l.wasReplaced():
 	case p.Assignment < l.reportedFor:
 		w.Broken(RuleFalseSignal, "%s reports for assignment %d after it did for %d", h.ID, p.Assignment, l.reportedFor)
 	case p.Assignment > r.Assignment:
@@ -42,7 +43,8 @@ func (w *Watcher) checkJob(h *world.Host, j *world.Job) {
 	switch {
 	case w.unclaimed(h):
 		w.Broken(RuleUnclaimedJob, "%s begins on %s, which no run has claimed", j, h.ID)
-	case l.runOf(assignment) != key:
+	case l.wasReplaced() && l.registeredFor[assignment] != key && l.byStandby[assignment] == "",
+		!l.wasReplaced() && l.runOf(assignment) != key:
 		w.Broken(RuleForeignJob, "%s begins on %s, whose assignment %d is %s", j, h.ID, assignment, l.runOf(assignment))
 	case h.LastRun != "" && h.LastRun != key:
 		w.Broken(RuleDirtyHost, "%s begins on %s, which was not cleaned since %s", j, h.ID, h.LastRun)
@@ -60,13 +62,14 @@ func (w *Watcher) checkRefused(h *world.Host, j *world.Job) {
 		return // its agent did not read the claim in time
 	}
 	failed := h.Observed.Removed.Phase == agent.PhaseFailed && !h.Observed.Removed.Assigned
-	if its && !failed && !h.Hostile {
+	if its && !failed && !h.Hostile && !w.of(h.ID).wasReplaced() {
 		w.Broken(RuleRefused, "%s is refused on %s, which is registered for its run", j, h.ID)
 	}
 }
 
 // checkRegister checks that a host that is not clean does not register for another run.
 func (w *Watcher) checkRegister(h *world.Host, a agent.Assignment) {
+	w.of(h.ID).registeredFor[a.Number] = lifecycle.RunKey(a.Repository, a.RunID)
 	if key := lifecycle.RunKey(a.Repository, a.RunID); h.LastRun != "" && h.LastRun != key {
 		w.Broken(RuleDirtyHost, "%s registers for %s and was not cleaned since %s", h.ID, key, h.LastRun)
 	}

@@ -35,7 +35,7 @@ const freshReport = time.Minute
 // checkBusyEnded checks that a replica that ends a host had read that it was not busy, or
 // that the job has had its whole runtime.
 func (w *Watcher) checkBusyEnded(m *world.Machine, l *history, before lifecycle.Record) {
-	if l.busySince.IsZero() || !runtimeLeft(before, w.Now) {
+	if l.busySince.IsZero() || !l.replacedLately(before, w.Now) && !runtimeLeft(before, w.Now) {
 		return
 	}
 	read := w.Current.LastLook(world.SeesReport(before.HostKey))
@@ -98,7 +98,14 @@ const selfEndSlack = 100 * time.Second
 // checkPowerOff checks that the agent ends its host only by its own rule.
 func (w *Watcher) checkPowerOff(h *world.Host, why string) {
 	r, err := w.Truth.Instance(engine.Background, h.ID)
+	if err != nil && w.of(h.ID).wasReplaced() && !h.Hostile {
+		w.checkReplacedEnd(h, w.of(h.ID), why)
+	}
 	if err != nil || h.Hostile || r.State == lifecycle.StateTerminated {
+		return
+	}
+	if l := w.of(h.ID); l.wasReplaced() {
+		w.checkReplacedEnd(h, l, why)
 		return
 	}
 	useless := h.Observed.Prepared.Phase == agent.PhaseFailed && h.Worker == nil
@@ -123,6 +130,9 @@ func (w *Watcher) checkDeleteRunner(r *world.Runner) {
 	rec, err := w.Truth.Instance(engine.Background, h.ID)
 	if err == nil && rec.State == lifecycle.StateClaimed && waits(rec) && rec.RunnerName == r.Name {
 		return // it registers for its run instead
+	}
+	if w.of(h.ID).wasReplaced() {
+		return // its record may be of an assignment that is over
 	}
 	if err == nil && rec.RunnerName == r.Name && !rec.ScalingDown() && (rec.State == lifecycle.StateRunning || rec.State == lifecycle.StateClaimed ||
 		rec.State == lifecycle.StateCreated || rec.Pooled()) {

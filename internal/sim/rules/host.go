@@ -22,6 +22,10 @@ type history struct {
 	idleSince    time.Time
 	ended        string    // why its record was terminated
 	reportedAt   time.Time // when its last report was written
+	// replacedAt is when its record was lost or got an older state; zero: never. From then on an assignment may be
+	// used again, and registeredFor, by assignment, has the runs that its agent registered for.
+	replacedAt    time.Time
+	registeredFor map[int64]string
 	// reportedFor is the assignment that its agent reported for last.
 	reportedFor int64
 }

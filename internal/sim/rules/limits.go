@@ -14,6 +14,9 @@ import (
 
 // checkLimits checks that there are never more hosts than a limit allows.
 func (w *Watcher) checkLimits() {
+	if w.lost {
+		return // hosts that were lost from the store count against no limit
+	}
 	for _, l := range w.AllLimits() {
 		if n := w.hostsOf(l); n > l.Hosts {
 			w.Broken(RuleLimit, "there are %d: %s; the account is %s", n, l, world.AccountLine(w.Account(l)))
@@ -133,7 +136,7 @@ const roomLook = 3 * time.Minute
 
 // checkRoom checks that no request waits for room that is there, once the faults are over.
 func (w *Watcher) checkRoom() {
-	if len(w.AllLimits()) == 0 || w.CalmSince.IsZero() || w.Now.Sub(w.CalmSince) < settleAfter {
+	if w.lost || len(w.AllLimits()) == 0 || w.CalmSince.IsZero() || w.Now.Sub(w.CalmSince) < settleAfter {
 		return
 	}
 	for _, r := range w.Runs {

@@ -152,6 +152,12 @@ func (w *Watcher) checkReady(r lifecycle.Record) {
 	if m == nil || m.Host == nil {
 		w.Broken(RuleReady, "%s is running and never booted", r.HostKey)
 	}
+	if l := w.of(r.HostKey); l.wasReplaced() {
+		if run := l.registeredFor[r.Assignment]; !m.Host.Hostile && !waits(r) && run != lifecycle.RunKey(r.Repository, r.RunID) {
+			w.Broken(RuleReady, "%s is ready for %s in assignment %d, and has registered for %q", r.HostKey, r.RunID, r.Assignment, run)
+		}
+		return
+	}
 	w.checkLabeled(r)
 	if !m.Host.Hostile && !w.registered(m.Host, r.Assignment) {
 		w.Broken(RuleReady, "%s is running and never registered for assignment %d", r.HostKey, r.Assignment)

@@ -33,7 +33,7 @@ func (w *Watcher) requestWritten(before, after lifecycle.Request) {
 	if strings.HasSuffix(w.Current.Name, " sweep") {
 		w.Mark(engine.MarkTakeover)
 	}
-	if before.Launch == nil && after.Launch != nil && after.Kind != lifecycle.RequestWarm {
+	if !w.lost && before.Launch == nil && after.Launch != nil && after.Kind != lifecycle.RequestWarm {
 		w.checkReuse(after)
 	}
 	if after.Kind == lifecycle.RequestBatch {
@@ -80,7 +80,7 @@ func (w *Watcher) Provisioned(q lifecycle.Request, hosts []lifecycle.Record) {
 // machines at once than it asked for.
 func (w *Watcher) checkLaunch(order lifecycle.LaunchOrder, got []lifecycle.Machine) {
 	key := fmt.Sprintf("%s of %s/%s, launch %d", order.RequestID, order.Repository, order.RunID, order.Number)
-	if first, ok := w.launches[key]; ok && (first.Token != order.Token || first.Count != order.Count) {
+	if first, ok := w.launches[key]; ok && !w.lost && (first.Token != order.Token || first.Count != order.Count) {
 		w.Broken(RuleLaunch, "request %s is made again with another token or count", key)
 	}
 	w.launches[key] = order
@@ -97,7 +97,7 @@ func (w *Watcher) checkLaunch(order lifecycle.LaunchOrder, got []lifecycle.Machi
 			fresh++
 		}
 	}
-	if has := w.outstanding(q); q.Kind != lifecycle.RequestWarm && fresh > 0 && has+fresh > q.Spec.Count {
+	if has := w.outstanding(q); !w.lost && q.Kind != lifecycle.RequestWarm && fresh > 0 && has+fresh > q.Spec.Count {
 		w.Broken(RuleLaunch, "request %s launches %d machines beside %d, and asked for %d", key, fresh, has, q.Spec.Count)
 	}
 }
@@ -126,6 +126,9 @@ func (w *Watcher) outstanding(q lifecycle.Request) int {
 // run. Excepted are the hosts of a later attempt, what was under way when the release began,
 // and hosts that a job or an operator keeps, or that a job kept when the release looked at them.
 func (w *Watcher) Released(repository, runID string, attempt int, began time.Time) {
+	if w.lost {
+		return // a request or a host of the run may be back as it was before
+	}
 	w.marked(repository, runID, attempt, began)
 	records := engine.Must1(w.Truth.ListInstances(engine.Background, lifecycle.Filter{RunID: runID}, lifecycle.PageOf{Limit: 1000})).Items
 	for _, r := range records {

@@ -16,6 +16,8 @@ const (
 	RuleReady           engine.Rule = "ready"              // what runs has registered for its assignment
 	RuleRunningEnded    engine.Rule = "running ended"      // a running host ends for its reasons only
 	RuleBusyEnded       engine.Rule = "busy ended"         // a job is never killed by bookkeeping
+	RuleManyUnrecorded  engine.Rule = "many unrecorded"    // while many machines have no record, none is ended for it
+	RuleNotOurs         engine.Rule = "not ours"           // no machine is ended that another launched
 	RuleManySilent      engine.Rule = "many silent"        // while many hosts are silent at once, none is ended for it
 	RuleHeld            engine.Rule = "held"               // what an operator holds is not claimed or ended
 	RuleFleetHeld       engine.Rule = "fleet held"         // no machine of a held fleet is ended

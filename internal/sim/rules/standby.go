@@ -43,7 +43,7 @@ func (w *Watcher) standbyWritten(l *history, before, after lifecycle.Record) {
 		return
 	}
 	of, run := after.Standby.Assignment, lifecycle.RunKey(after.Repository, after.RunID)
-	if other := l.byStandby[of]; other != "" && other != run {
+	if other := l.byStandby[of]; other != "" && other != run && !l.wasReplaced() {
 		w.Broken(RuleStandby, "%s serves %s by the registration of assignment %d, which served %s", after.HostKey, run, of, other)
 	}
 	l.byStandby[of], l.registeredAs[after.Assignment] = run, of
@@ -63,6 +63,9 @@ func (w *Watcher) unclaimed(h *world.Host) bool {
 
 // checkStandby checks that the runner that a hot host is said to have is its own.
 func (w *Watcher) checkStandby(r lifecycle.Record) {
+	if w.of(r.HostKey).wasReplaced() {
+		return
+	}
 	if runner := w.GitHub.ByID(r.Repository, hotID(r)); runner != nil && (runner.Host == nil || runner.Host.ID != r.InstanceID || runner.Name != r.RunnerName) {
 		w.Broken(RuleStandby, "%s waits with runner %d, which is %s", r.HostKey, hotID(r), runner.Name)
 	}
@@ -76,6 +79,9 @@ func (w *Watcher) checkLabels(runner *world.Runner, labels []string) {
 	run := lifecycle.RunKey(runner.Repository, labels[0])
 	w.labeled[runner.ID] = run
 	of, ok := lifecycle.AssignmentOf(runner.Name)
+	if runner.Host != nil && w.of(runner.Host.ID).wasReplaced() {
+		return
+	}
 	if runner.Host == nil || !ok {
 		w.Broken(RuleLabels, "%s gets the labels of %s, and is not a runner that waits for a run", runner.Name, run)
 	}
@@ -111,7 +117,7 @@ func (w *Watcher) checkListening() {
 	}
 	for _, m := range w.Living() {
 		r, err := w.Truth.Instance(engine.Background, m.HostKey)
-		if err != nil || !r.Hot() || w.Now.Sub(r.UpdatedAt) < hotAfter || m.State != lifecycle.MachineRunning || m.Host == nil || m.Host.Hostile {
+		if err != nil || w.of(m.HostKey).wasReplaced() || !r.Hot() || w.Now.Sub(r.UpdatedAt) < hotAfter || m.State != lifecycle.MachineRunning || m.Host == nil || m.Host.Hostile {
 			continue
 		}
 		runner := w.GitHub.ByID(r.Repository, hotID(r))

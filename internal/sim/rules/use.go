@@ -20,11 +20,11 @@ func (w *Watcher) checkKept() {
 	}
 	for _, m := range w.Living() {
 		r, err := w.Truth.Instance(engine.Background, m.HostKey)
-		if err != nil || r.RunID == "" || r.Held(w.Now.Add(-settleAfter)) || (m.Host != nil && (m.Host.Worker != nil || m.Host.Hostile)) {
+		if err != nil || w.of(m.HostKey).wasReplaced() || r.RunID == "" || r.Held(w.Now.Add(-settleAfter)) || (m.Host != nil && (m.Host.Worker != nil || m.Host.Hostile)) {
 			continue
 		}
 		q, err := w.Truth.Request(engine.Background, r.Repository, r.RunID, r.RequestID)
-		if err == nil && !q.Wants(r) && w.Now.Sub(r.UpdatedAt) > settleAfter && w.Now.Sub(w.settledAt[q.RequestID]) > settleAfter {
+		if err == nil && !w.replaced[q.RequestID] && !q.Wants(r) && w.Now.Sub(r.UpdatedAt) > settleAfter && w.Now.Sub(w.settledAt[q.RequestID]) > settleAfter {
 			w.Broken(RuleKept, "%s is %s for request %s, which has no use for it: outcome %q, released at %s",
 				r.HostKey, r.Condition(), q.RequestID, q.Outcome, engine.SinceEpoch(q.ReleasedAt))
 		}

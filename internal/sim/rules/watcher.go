@@ -32,6 +32,9 @@ type Watcher struct {
 	// labeled has the run whose labels a runner got last, by its id. listened are the names by which a runner has been online.
 	labeled  map[int64]string
 	listened map[string]bool
+	// replaced has the requests, by their id, that were lost or got an older state. lost: some row was.
+	replaced map[string]bool
+	lost     bool
 }
 
 // New watches a world.
@@ -41,7 +44,7 @@ func New(of *world.World) *Watcher {
 		hosts: map[string]*history{}, launches: map[string]lifecycle.LaunchOrder{}, given: map[string]string{}, late: map[string]bool{},
 		writtenAt: map[string]time.Time{}, settledAt: map[string]time.Time{}, roomSince: map[string]time.Time{},
 		labeled: map[int64]string{}, listened: map[string]bool{},
-		claimedAt: map[string]time.Time{}, waitsSince: map[string]time.Time{}, had: map[string]string{},
+		replaced: map[string]bool{}, claimedAt: map[string]time.Time{}, waitsSince: map[string]time.Time{}, had: map[string]string{},
 	}
 	of.Observe(w.event)
 	return w
@@ -68,6 +71,8 @@ func (w *Watcher) event(event any) {
 		w.recordWritten(e.Before, e.After)
 	case world.RequestWritten:
 		w.requestWritten(e.Before, e.After)
+	case world.RowReplaced:
+		w.rowReplaced(e)
 	case world.WorkWritten:
 		w.workWritten(e.Before, e.After)
 	case world.HoldWritten:
@@ -104,6 +109,7 @@ func (w *Watcher) cloudEvent(event any) {
 		w.late[e.Machine.InstanceID] = w.lateLaunch(e.Machine)
 	case world.Terminating:
 		w.checkFleetHeld(e.InstanceID)
+		w.checkUnrecorded(e.InstanceID)
 	case world.Ending:
 		w.checkEnd(e.Machine)
 	case world.LabelsSet:
@@ -120,7 +126,7 @@ func (w *Watcher) cloudEvent(event any) {
 func (w *Watcher) of(hostKey string) *history {
 	l := w.hosts[hostKey]
 	if l == nil {
-		l = &history{readyFor: map[string]bool{}, byStandby: map[int64]string{}, registeredAs: map[int64]int64{}}
+		l = &history{readyFor: map[string]bool{}, byStandby: map[int64]string{}, registeredFor: map[int64]string{}, registeredAs: map[int64]int64{}}
 		w.hosts[hostKey] = l
 	}
 	return l

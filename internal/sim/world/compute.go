@@ -91,12 +91,14 @@ func (c ComputePort) Describe(_ context.Context, instanceIDs []string) ([]lifecy
 func (c ComputePort) List(_ context.Context, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Machine], error) {
 	var got lifecycle.Page[lifecycle.Machine]
 	err := c.call("list machines", false, func() error {
+		c.w.Sees(SeesMachines)
 		all, err := c.w.Compute.List(engine.Background, page)
 		got.Next = all.Next
 		for _, m := range all.Items {
 			if c.w.Machines[m.InstanceID].unlisted(c.w.Now) && c.w.Chance(engine.FaultTagLag) {
 				continue
 			}
+			m.Foreign = c.w.Machines[m.InstanceID].Copied
 			got.Items = append(got.Items, m)
 		}
 		return err

@@ -15,6 +15,9 @@ type (
 	RequestWritten struct{ Before, After lifecycle.Request }
 	// WorkWritten is a write of a job of the service. Before has version 0 if the job is new.
 	WorkWritten struct{ Before, After model.Job }
+	// RowReplaced is a row that was lost, or has an older state again.
+	// It is of the host, or of the request.
+	RowReplaced struct{ HostKey, RequestID string }
 	// HoldWritten is a write of the fleet's hold.
 	HoldWritten struct{ Before, After lifecycle.FleetHold }
 	// Claimed is a claim that took effect, with the record as it was. RecordWritten follows.

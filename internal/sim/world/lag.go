@@ -15,10 +15,18 @@ type lag struct {
 	old *memory.Store
 	// upTo is until when the writes of a row are under way.
 	upTo map[string]time.Time
+	// resets counts the restores of the store. Writes under way before one are dropped.
+	resets int
 }
 
 func newLag(w *World) *lag {
 	return &lag{w: w, old: memory.New(w.Clock), upTo: map[string]time.Time{}}
+}
+
+// reset makes the copy show what the store has now.
+func (l *lag) reset() {
+	l.old, l.upTo = l.w.Truth.Clone(), map[string]time.Time{}
+	l.resets++
 }
 
 // MaxLag bounds how late a write comes to the lagging copy.
@@ -42,7 +50,11 @@ func (l *lag) follow(row string, put func(*memory.Store)) {
 		return
 	}
 	l.upTo[row] = at
+	resets := l.resets
 	l.w.At(at, func() {
+		if l.resets != resets {
+			return
+		}
 		if l.upTo[row].Equal(at) {
 			delete(l.upTo, row)
 		}

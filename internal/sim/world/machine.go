@@ -20,6 +20,8 @@ type Machine struct {
 	Host     *Host // once it has booted
 	// Ordered is set when an operator terminated it.
 	Ordered bool
+	// Copied: another than the fleet launched it, and copied our tag.
+	Copied bool
 }
 
 // unsure reports whether the cloud may still give old answers about the machine.
@@ -135,8 +137,15 @@ func (w *World) Living() []*Machine {
 // LeakedName is the prefix of the request ids of leaked machines: no such request exists.
 const LeakedName = "stray-"
 
+// Copy launches a machine that carries a copy of our tag, and is not ours.
+func (w *World) Copy() {
+	for _, m := range w.Leak() {
+		w.Machines[m.InstanceID].Copied = true
+	}
+}
+
 // Leak launches a machine that carries our tag and that no request knows.
-func (w *World) Leak() {
+func (w *World) Leak() []lifecycle.Machine {
 	w.leaked++
 	name := fmt.Sprintf("%s%d", LeakedName, w.leaked)
 	got, err := w.Compute.Launch(engine.Background, lifecycle.LaunchOrder{
@@ -150,6 +159,7 @@ func (w *World) Leak() {
 	for _, m := range got {
 		w.appear(m)
 	}
+	return got
 }
 
 // EndShortage ends a shortage of capacity.

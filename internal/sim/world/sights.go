@@ -8,6 +8,7 @@ var (
 	SeesHold       = engine.Sight{Kind: "hold of the fleet"}
 	SeesPool       = engine.Sight{Kind: "hosts in the pool"}
 	SeesHostsOfRun = engine.Sight{Kind: "hosts of a run"}
+	SeesMachines   = engine.Sight{Kind: "machines"}
 	SeesJobCounts  = engine.Sight{Kind: "counts of jobs"}
 )
 

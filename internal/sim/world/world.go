@@ -24,6 +24,7 @@ type World struct {
 	// Truth is the store as it is, lag as late reads show it.
 	Truth *store.Store
 	lag   *lag
+	kept  []*store.Store // the backups, the oldest first
 	queue *queue.Queue
 	// notices are what EC2 announced and no replica has acknowledged; announced counts all.
 	notices   []notice.Delivery

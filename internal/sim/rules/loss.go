@@ -1,0 +1,79 @@
+package rules
+
+import (
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/silence"
+	"github.com/remuda-ci/remuda/internal/sim/engine"
+	"github.com/remuda-ci/remuda/internal/sim/world"
+)
+
+// rowReplaced notes that a row was lost or has an older state again. A row that does not know what has happened since
+// cannot keep every rule. Those that remain: no job ends for it, no job starts on what another run left, no host is
+// given to two requests, many machines without a record stay, and everything settles.
+func (w *Watcher) rowReplaced(e world.RowReplaced) {
+	w.lost = true
+	if e.HostKey != "" {
+		w.of(e.HostKey).replacedAt = w.Now
+	} else {
+		w.replaced[e.RequestID] = true
+	}
+}
+
+func (h *history) wasReplaced() bool { return !h.replacedAt.IsZero() }
+
+// WasReplaced reports whether the record of a host was lost, or got an older state, at some time.
+func (w *Watcher) WasReplaced(hostKey string) bool { return w.of(hostKey).wasReplaced() }
+
+// replacedLately reports whether a job may run on a host whose record was replaced, whatever the record says.
+func (h *history) replacedLately(r lifecycle.Record, now time.Time) bool {
+	return h.wasReplaced() && now.Before(h.replacedAt.Add(r.MaxRuntime))
+}
+
+// unrecordedAfter is the grace period of the cloud sweep: no younger machine is judged.
+const unrecordedAfter = 5 * time.Minute
+
+// checkUnrecorded checks that a machine without a record is ours, that no job runs on it, and that it is ended only
+// when few have none. It goes by what the sweep that ends it could see.
+func (w *Watcher) checkUnrecorded(id string) {
+	m := w.Machines[id]
+	if m == nil {
+		return
+	}
+	if m.Copied {
+		w.Broken(RuleNotOurs, "%s is ended, which another launched", id)
+	}
+	if _, err := w.Truth.Instance(engine.Background, m.HostKey); err == nil || !w.of(m.HostKey).wasReplaced() {
+		return
+	}
+	listed := w.Current.LastLook(world.SeesMachines).At
+	l := w.of(m.HostKey)
+	if busy := l.busySince; !busy.IsZero() && m.Host != nil && m.Host.Worker != nil && !m.Host.Hostile && busy.Add(world.MaxLag).Before(listed) {
+		w.Broken(RuleBusyEnded, "%s has no record, and is ended while busy since %s", id, engine.SinceEpoch(busy))
+	}
+	lost, all := 0, 0
+	for _, m := range w.Living() {
+		if all++; m.Copied || listed.Sub(m.LaunchedAt) < unrecordedAfter+listLagAtMost {
+			continue
+		}
+		_, err := w.Truth.Instance(engine.Background, m.HostKey)
+		if at := w.of(m.HostKey).replacedAt; err != nil && at.Before(listed) && m.State != lifecycle.MachineEnding {
+			lost++
+		}
+	}
+	if silence.Mass(lost, all) {
+		w.Broken(RuleManyUnrecorded, "%s is ended while %d of %d machines have no record", id, lost, all)
+	}
+}
+
+// listLagAtMost is how long a listing may lack a new machine, and a clock be wrong.
+const listLagAtMost = time.Minute
+
+// checkReplacedEnd checks that a host whose record was replaced does not end itself under a job.
+func (w *Watcher) checkReplacedEnd(h *world.Host, l *history, why string) {
+	most := w.Pools[h.Machine.Pool].Policy.MaxRuntime
+	if h.Worker != nil && l.replacedLately(lifecycle.Record{MaxRuntime: most}, w.Now.Add(selfEndSlack)) && w.Now.Sub(l.readyAt) < min(most, l.maxRuntime)-selfEndSlack {
+		w.Broken(RuleSelfEnd, "%s ends itself under %s: %s", h.ID, h.Worker, why)
+	}
+}
