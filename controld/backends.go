@@ -195,6 +195,9 @@ type backends struct {
 // newBackends makes them. With readOnly, for commands that only read, they open the store on this machine
 // read-only; in AWS the command's role must not allow changes.
 func newBackends(ctx context.Context, c *config.Config, log hclog.Logger, readOnly bool) (*backends, error) {
+	if c.WithoutHosts {
+		return newServiceBackends(ctx, c, log, readOnly)
+	}
 	if c.Backend() == config.BackendAWS {
 		b, err := newAWSBackends(ctx, c, log)
 		if err == nil && !readOnly {

@@ -92,12 +92,15 @@ type quotaCheck struct {
 func checkAWS(ctx context.Context, c *config.Config, call *call, output string) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	p, err := newAWSBackends(ctx, c, hclog.NewNullLogger())
+	p, err := newBackends(ctx, c, hclog.NewNullLogger(), true)
 	if err != nil {
 		return err
 	}
 	changes, err := p.ensure(ctx, true)
-	report := accountReport{Changes: []resourceChange{}, Permissions: checkPermissions(ctx, c, p.probe), Quotas: checkQuotas(ctx, c, p.probe)}
+	report := accountReport{Changes: []resourceChange{}}
+	if !c.WithoutHosts { // what hosts are launched with
+		report.Permissions, report.Quotas = checkPermissions(ctx, c, p.probe), checkQuotas(ctx, c, p.probe)
+	}
 	for _, r := range changes {
 		report.Changes = append(report.Changes, resourceChange{r.Change, r.Kind, r.Name, r.Detail})
 	}

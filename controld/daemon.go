@@ -58,7 +58,7 @@ func newDaemon(ctx context.Context, c *config.Config, replica string, stderr io.
 		d.log.Warn("configuration warning", logkey.Warning, warning)
 	}
 	d.presence = &sweeps.Presence{Replica: replica, Log: d.log.Named("presence")}
-	if d.hub, err = newGitHub(ctx, c.GitHub, d.presence.Count, d.log); err != nil {
+	if d.hub, err = newHub(ctx, c, d.presence.Count, d.log); err != nil {
 		return nil, err
 	}
 	if d.backends, err = newBackends(ctx, c, d.log, false); err != nil {
@@ -103,7 +103,7 @@ func (d *daemon) fleetOptions(ctx context.Context, c *config.Config, replica str
 		Queue:   instrument.Queue{Queue: p.queue, Calls: d.calls("queue")},
 		Compute: instrument.Compute{Compute: p.compute, Calls: d.calls("compute")},
 		GitHub:  instrument.GitHub{GitHub: d.hub, Calls: d.calls("github")},
-		Jobs:    jobOptions(c, records, d.hub), Releases: runnerReleases(d.hub),
+		Jobs:    jobOptions(c, records, d.hub), Releases: runnerReleases(c, d.hub),
 		Workers: workerOptions(c, records),
 		Pools:   hosts, Classes: classes(c), Sells: p.sells, Repositories: sweptRepositories(c),
 		TemplateVersion: p.templateVersion, Exhausted: p.exhausted, LaunchRate: p.launchRate, Ensure: p.ensure, HostKey: p.hostKey, Notices: instrument.Notices(p.notices, metrics),

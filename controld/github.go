@@ -33,6 +33,17 @@ func newGitHub(ctx context.Context, c config.GitHub, replicas func() int, log hc
 	return client, nil
 }
 
+// newHub is newGitHub, without credentials for a fleet without hosts: nothing calls GitHub there.
+func newHub(ctx context.Context, c *config.Config, replicas func() int, log hclog.Logger) (*github.Client, error) {
+	if !c.WithoutHosts {
+		return newGitHub(ctx, c.GitHub, replicas, log)
+	}
+	return github.New(github.Config{Replicas: replicas, URL: c.GitHub.URL, Token: noToken, Log: log.Named("github")})
+}
+
+// noToken is the token of a fleet without hosts.
+func noToken(context.Context) (lifecycle.Secret, error) { return "", errNoHosts }
+
 // githubOptions are what the client of GitHub is made with.
 func githubOptions(ctx context.Context, c config.GitHub, replicas func() int, log hclog.Logger) (github.Config, error) {
 	made := github.Config{

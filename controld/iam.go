@@ -61,6 +61,10 @@ func iamPolicy(_ context.Context, call *call) error {
 	}
 	names, needed := policyNames(c, account, hostRole, hostProfile), permissions()
 	switch {
+	case c.WithoutHosts && aws.Role(role) == aws.RoleHost:
+		return &configError{fmt.Errorf("%s has services only: there are no hosts that need a role", path)}
+	case c.WithoutHosts && c.Backend() == config.BackendAWS:
+		needed = slices.Concat(dynamo.Actions(), ecs.Actions())
 	case c.Backend() == config.BackendAWS:
 	case len(names.Services) == 0 || aws.Role(role) != aws.RoleControld:
 		return &configError{fmt.Errorf("%s has no aws section: a fleet on this machine needs no policies, but controld one for services on ECS", path)}

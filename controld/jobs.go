@@ -92,8 +92,12 @@ func sweptRepositories(c *config.Config) []string {
 	return list
 }
 
-// runnerReleases lists the releases of actions/runner in the types of the policy for the age of runners.
-func runnerReleases(hub *github.Client) func(context.Context) ([]runnerage.Release, error) {
+// runnerReleases lists the releases of actions/runner in the types of the policy for the age of runners; nil: there are
+// no hosts that have one.
+func runnerReleases(c *config.Config, hub *github.Client) func(context.Context) ([]runnerage.Release, error) {
+	if c.WithoutHosts {
+		return nil
+	}
 	return func(ctx context.Context) ([]runnerage.Release, error) {
 		releases, err := hub.RunnerReleases(ctx)
 		list := make([]runnerage.Release, 0, len(releases))

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -18,6 +19,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/remuda-ci/remuda/internal/config"
+	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
 const (
@@ -30,11 +33,23 @@ type servicesRoom struct {
 	t   *testing.T
 	ecs *ecsapi.Client
 	url string
+	// fleet is that of the daemon.
+	fleet *fleet.Fleet
 }
 
 // newServicesRoom has two services of ECS: one with its queue here, and one
 // whose jobs are rows behind url.
 func newServicesRoom(t *testing.T, url string) *servicesRoom {
+	t.Helper()
+	return newServicesRoomWith(t, url, `
+store: {sqlite: {path: DIR/remuda.db}}
+compute: {process: {directory: DIR/hosts, runner: DIR, agentd: /bin/true}}
+github: {token_env: REMUDA_TEST_TOKEN, url: "http://127.0.0.1:1"}
+`)
+}
+
+// newServicesRoomWith is newServicesRoom with the rest of the file as given, where DIR is a directory.
+func newServicesRoomWith(t *testing.T, url, rest string) *servicesRoom {
 	t.Helper()
 	a := newAccount(t)
 	r := &servicesRoom{t: t, ecs: ecsapi.NewFromConfig(a.cfg)}
@@ -49,9 +64,7 @@ func newServicesRoom(t *testing.T, url string) *servicesRoom {
 	c, err := config.Load(write(t, "controld.yaml", fmt.Sprintf(`
 grpc: {addr: "127.0.0.1:0"}
 http: {addr: "127.0.0.1:0"}
-store: {sqlite: {path: %[1]s/remuda.db}}
-compute: {process: {directory: %[1]s/hosts, runner: %[1]s, agentd: /bin/true}}
-github: {token_env: REMUDA_TEST_TOKEN, url: "http://127.0.0.1:1"}
+%[3]s
 sweeps: {services: 1s, lease: 1s}
 services:
   jobs:
@@ -62,12 +75,68 @@ services:
     ecs_service: reports
     nudge_token_file: %[1]s/nudge
     queue: {postgrest: {url: "%[2]s", queued: "jobs?status=eq.queued", busy: "jobs?status=eq.running"}}
-`, dir, url)))
+`, dir, url, strings.ReplaceAll(rest, "DIR", dir))))
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.start(c)
 	return r
+}
+
+// A fleet that only scales services needs no hosts, no runner and no credentials for GitHub.
+func TestAFleetWithoutHosts(t *testing.T) {
+	for name, text := range map[string]string{"SQLite": "store: {sqlite: {path: DIR/remuda.db}}", "DynamoDB": "aws: {region: us-east-1, prefix: lone}"} {
+		t.Run(name, func(t *testing.T) {
+			queued := make(chan string, 1)
+			queued <- "*/0"
+			r := newServicesRoomWith(t, tableOf(t, queued), text)
+			if response, err := http.Get(r.url + "/readyz"); err != nil || response.StatusCode != http.StatusOK {
+				t.Fatalf("ready: %+v, %v", response, err)
+			}
+			r.want(200, "/api/jobs", workerToken, `{"service":"jobs","jobId":"j1"}`)
+			r.await("jobs", 1, "a job waits")
+			r.want(200, "/api/workers/claim", workerToken, `{"service":"jobs","workerId":"w1"}`)
+			r.want(200, "/api/jobs/j1/finish", workerToken, `{"service":"jobs","workerId":"w1","attempt":1,"succeeded":true}`)
+			r.await("jobs", 0, "nothing to do")
+			refresh := r.fleet.NewRefresh(false)
+			if err := r.fleet.Drive(t.Context(), refresh, time.Minute); err != nil {
+				t.Fatal(err)
+			}
+			provision, err := r.fleet.NewProvision(fleet.Demand{
+				Repository: "acme/shop", RunID: "1", RequestID: "1b4e28ba-2fa1-41d2-883f-0016d3cca427",
+				Spec: lifecycle.Spec{Pool: config.DefaultPool, ResourceClass: "large", UsageClass: lifecycle.UsageOnDemand, Count: 1, MinimumCount: 1, Timeout: time.Minute},
+			})
+			if err == nil {
+				err = r.fleet.Drive(t.Context(), provision, 0)
+			}
+			if !errors.As(err, new(*fleet.InvalidError)) {
+				t.Errorf("a host was asked for: got error %v", err)
+			}
+			if page, _, err := r.fleet.List(t.Context(), lifecycle.Filter{}, lifecycle.PageOf{}, time.Now()); err != nil || len(page.Items) > 0 {
+				t.Errorf("hosts: %+v, %v", page.Items, err)
+			}
+		})
+	}
+}
+
+// Of a fleet without hosts, in AWS, controld writes rows and scales; there is no role of hosts.
+func TestThePoliciesOfAFleetWithoutHosts(t *testing.T) {
+	path := write(t, "controld.yaml", "aws: {region: eu-west-1}\nservices: {jobs: {cluster: c, ecs_service: s}}\n")
+	got := controld(t, "iam", "--config", path)
+	for _, says := range []string{`"ecs:UpdateService"`, `"dynamodb:UpdateItem"`} {
+		if got.code != 0 || !strings.Contains(got.stdout, says) || strings.Contains(got.stdout, `"ec2:`) || strings.Contains(got.stdout, `"sqs:`) {
+			t.Errorf("got %+v, want %s and nothing of hosts", got, says)
+		}
+	}
+	if got := controld(t, "iam", "--role", "host", "--config", path); got.code != exitConfiguration || !strings.Contains(got.stderr, "there are no hosts that need a role") {
+		t.Errorf("host: got %+v", got)
+	}
+	if got := controld(t, "iam", "--role", "refresh", "--config", path); got.code != 0 || !strings.Contains(got.stdout, `"dynamodb:CreateTable"`) || strings.Contains(got.stdout, `"ec2:`) {
+		t.Errorf("refresh: got %+v", got)
+	}
+	if got := controld(t, "config", "check", path); got.code != 0 || got.stdout != path+": ok\n" {
+		t.Errorf("check: got %+v", got)
+	}
 }
 
 func (r *servicesRoom) makeServices(names ...string) {
@@ -99,6 +168,11 @@ func (r *servicesRoom) start(c *config.Config) {
 	d, err := newDaemon(r.t.Context(), c, "test", &log)
 	if err != nil {
 		r.t.Fatal(err)
+	}
+	if r.fleet = d.fleet; d.backends.ensure != nil {
+		if _, err := d.backends.ensure(r.t.Context(), false); err != nil {
+			r.t.Fatal(err)
+		}
 	}
 	var listeners []net.Listener
 	for range 2 {

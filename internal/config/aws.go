@@ -137,15 +137,7 @@ var noBaseline = strings.Fields("c1 g3 g3s hpc7g m1 m2 mac1 mac2 mac2-m1ultra ma
 
 func (c *Config) validateAWS(root strictyaml.Place) {
 	a, at := c.AWS, root.At("aws")
-	for _, local := range []string{"store", "compute"} {
-		if root.At(local).Written() {
-			root.At(local).Errorf("is there beside aws, which keeps records and hosts in AWS; remove one of them")
-		}
-	}
-	at.At("region").Match(a.Region, regionName, "a region such as eu-west-1")
-	if !prefixName.MatchString(a.Prefix) {
-		at.At("prefix").Errorf("is %.80q; write 1 to 20 of a-z 0-9 and -, a letter first", a.Prefix)
-	}
+	a.validateRecords(root)
 	if !profileName.MatchString(a.InstanceProfile) {
 		at.At("instance_profile").Errorf("is %.80q; write the name of the hosts' instance profile, without its path", a.InstanceProfile)
 	}
@@ -156,6 +148,20 @@ func (c *Config) validateAWS(root strictyaml.Place) {
 			own.validate(pool.At("ec2"))
 		}
 		c.validateComplete(at.At("ec2"), pool, name)
+	}
+}
+
+// validateRecords are the rules of where the rows are.
+func (a *AWS) validateRecords(root strictyaml.Place) {
+	at := root.At("aws")
+	for _, local := range []string{"store", "compute"} {
+		if root.At(local).Written() {
+			root.At(local).Errorf("is there beside aws, which keeps records and hosts in AWS; remove one of them")
+		}
+	}
+	at.At("region").Match(a.Region, regionName, "a region such as eu-west-1")
+	if !prefixName.MatchString(a.Prefix) {
+		at.At("prefix").Errorf("is %.80q; write 1 to 20 of a-z 0-9 and -, a letter first", a.Prefix)
 	}
 }
 

@@ -21,10 +21,13 @@ type Config struct {
 	ForDev bool
 	// Ignored are the keys of such a file that do not count there.
 	Ignored []string
-	GRPC    GRPC    `yaml:"grpc"`
-	HTTP    HTTP    `yaml:"http"`
-	Store   Store   `yaml:"store"`
-	Compute Compute `yaml:"compute"`
+	// WithoutHosts, which no file says, is a file with services and nothing that is about hosts: such a fleet only scales
+	// services and keeps their queues.
+	WithoutHosts bool
+	GRPC         GRPC    `yaml:"grpc"`
+	HTTP         HTTP    `yaml:"http"`
+	Store        Store   `yaml:"store"`
+	Compute      Compute `yaml:"compute"`
 	// AWS is nil when records and hosts are on this machine. With it, records are in DynamoDB, the queue is
 	// in SQS and hosts are EC2 instances, and neither Store nor Compute counts.
 	AWS    *AWS   `yaml:"aws"`

@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -43,13 +44,19 @@ func (c *Config) Validate(root strictyaml.Place) {
 		c.validateForDev(root)
 	} else {
 		c.validateAddresses(root)
+		c.WithoutHosts = len(c.Services) > 0 && !aboutHosts(root)
 	}
-	if c.Backend() == BackendAWS {
+	switch {
+	case c.WithoutHosts:
+		c.validateWithoutHosts(root)
+	case c.Backend() == BackendAWS:
 		c.validateAWS(root)
-	} else {
+	default:
 		c.validateLocal(root)
 	}
-	c.GitHub.validate(root.At("github"))
+	if !c.WithoutHosts {
+		c.GitHub.validate(root.At("github"))
+	}
 	c.validateCallers(root)
 	if c.Webhooks != nil {
 		c.Webhooks.validate(root.At("webhooks"))
@@ -71,6 +78,25 @@ func (c *Config) Validate(root strictyaml.Place) {
 	c.Timeouts.validate(root.At("timeouts"))
 	c.validateMargin(root.At("timeouts", "idle"), c.Timeouts.Idle)
 	c.Sweeps.validate(root.At("sweeps"))
+}
+
+// ofHosts are the keys that only a fleet with hosts needs. With any of them the whole of it is required.
+var ofHosts = [][]string{
+	{"github"}, {"webhooks"}, {"compute"}, {"pools"}, {"resource_classes"}, {"scale_down"}, {"limits"}, {"callers", "repositories"},
+	{"aws", "instance_profile"}, {"aws", "notices"}, {"aws", "ec2"},
+}
+
+func aboutHosts(root strictyaml.Place) bool {
+	return slices.ContainsFunc(ofHosts, func(key []string) bool { return root.At(key...).Written() })
+}
+
+// validateWithoutHosts is for a fleet that only scales services: of its backend only the place of the rows counts.
+func (c *Config) validateWithoutHosts(root strictyaml.Place) {
+	if c.Backend() == BackendAWS {
+		c.AWS.validateRecords(root)
+	} else {
+		root.At("store", "sqlite", "path").Path(c.Store.SQLite.Path)
+	}
 }
 
 // validateAddresses are the rules of where callers come.

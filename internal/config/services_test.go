@@ -41,6 +41,34 @@ func TestATableWithoutStalledIsAWarning(t *testing.T) {
 	}
 }
 
+// A file with services and nothing about hosts needs no credentials, images or runner. With any key about hosts it
+// needs them all.
+func TestAFleetWithoutHosts(t *testing.T) {
+	const services = "services: {x: {region: eu-west-1, cluster: c, ecs_service: s}}\n"
+	for _, text := range []string{services, services + "aws: {region: eu-west-1, prefix: lone}\n", services + "sweeps: {services: 2m}\n"} {
+		if c, err := config.Parse("f", []byte(text)); err != nil || !c.WithoutHosts || len(c.Warnings()) > 0 {
+			t.Errorf("%s: error %v, warnings %q", text, err, c.Warnings())
+		}
+	}
+	for text, says := range map[string]string{
+		"log: {level: info}\n":                                  "github: has no token",
+		services + "pools: {default: {reuse: none}}\n":          "github: has no token",
+		services + "limits: {hosts_per_owner: 3}\n":             "github: has no token",
+		services + "aws: {ec2: {subnets: [subnet-12345678]}}\n": "aws.instance_profile: is",
+		services + "github: {}\n":                               "github: has no token",
+		services + "aws: {prefix: _}\n":                         "aws.prefix: is",
+		services + "aws: {}\nstore: {sqlite: {path: /x}}\n":     "store: is there beside aws",
+		services + "store: {sqlite: {path: x}}\n":               "store.sqlite.path: is",
+	} {
+		if _, err := config.Parse("f", []byte(text)); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: got %v, want %s", text, err, says)
+		}
+	}
+	if c, err := config.Parse("f", []byte(token+services)); err != nil || c.WithoutHosts {
+		t.Errorf("with a token: error %v, or it is without hosts", err)
+	}
+}
+
 func TestServicesRules(t *testing.T) {
 	tests := []struct{ name, text, want string }{
 		{"name", token + "services: {X_1: {}}", `services.X_1: is no name of a service; write 1 to 63 of a-z 0-9 and -`},
