@@ -87,6 +87,48 @@ func TestWhatIsNoRelease(t *testing.T) {
 	}
 }
 
+// TestTheVersionIsThatOfTheTag has the script look for the version in a repository that has nothing else. With a version
+// it goes on to ask for the key.
+func TestTheVersionIsThatOfTheTag(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "scripts"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	script := filepath.Join(dir, "scripts/release")
+	if err := os.WriteFile(script, read(t, filepath.Join(moduleRoot(t), "scripts/release")), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	git := func(args ...string) {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), "git", append([]string{"-C", dir, "-c", "user.name=a", "-c", "user.email=a@example.com"}, args...)...)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v\n%s", args, err, out)
+		}
+	}
+	says := func(want string) {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), script, filepath.Join(dir, "out"))
+		cmd.Env = append(os.Environ(), "VERSION=", "KEY=")
+		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), want) {
+			t.Errorf("got %v, want %q:\n%s", err, want, out)
+		}
+	}
+	git("init", "-q")
+	git("add", "scripts")
+	git("commit", "-q", "-m", "first")
+	says("the commit has no tag")
+	git("tag", "other")
+	says("the commit has no tag")
+	git("tag", "v1.2.3")
+	says("KEY=release.pem is required")
+	if err := os.WriteFile(script, append(read(t, script), '\n'), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	says("1.2.3-dirty is not the version of a release")
+	git("commit", "-q", "-a", "-m", "second")
+	says("the commit has no tag")
+}
+
 // checkSums compares the files with the list, which has all of them except itself and its signature.
 func checkSums(t *testing.T, dir string) {
 	sums := readSums(t, dir)
