@@ -2,8 +2,17 @@
 
 import functools
 import logging
+import sys
+import types
 
-import moto.backends
+# CloudFormation imports every service that it can make resources of. That of REST APIs asks for a validator of their descriptions, which
+# comes with ten more packages, and no stack here has one.
+for _name in ("openapi_spec_validator", "openapi_spec_validator.validation", "openapi_spec_validator.validation.exceptions"):
+    _stub = types.ModuleType(_name)
+    _stub.validate = _stub.OpenAPIValidationError = _stub.OpenAPISpecValidatorError = None
+    sys.modules.setdefault(_name, _stub)
+
+import moto.backends  # noqa: E402
 import moto.core.errors
 import moto.core.responses
 import moto.core.serialize
@@ -14,6 +23,18 @@ import moto.kms.models
 import moto.server
 import moto.sqs.models
 import xmltodict
+
+_import_backend = moto.backends._import_backend
+
+
+def _import_with_ours(module_name, backends_name):
+    backend = _import_backend(module_name, backends_name)
+    if module_name == "cloudformation":
+        import cloudformation  # noqa: F401
+    return backend
+
+
+moto.backends._import_backend = _import_with_ours
 
 # Moto lists its modules and the methods of a service again for each request.
 _modules = list(moto.backends.list_of_moto_modules())

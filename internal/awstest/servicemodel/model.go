@@ -28,7 +28,7 @@ type Models struct {
 }
 
 // directories are those of services that sign with another name.
-var directories = map[string]string{"servicequotas": "service-quotas"}
+var directories = map[string]string{"servicequotas": "service-quotas", "elasticloadbalancing": "elbv2", "monitoring": "cloudwatch"}
 
 // Open is the models in botocore's data directory.
 func Open(dir string) *Models { return &Models{dir: dir, services: map[string]*service{}} }
@@ -37,6 +37,8 @@ func Open(dir string) *Models { return &Models{dir: dir, services: map[string]*s
 type service struct {
 	Metadata struct {
 		APIVersion, Protocol, TargetPrefix string
+		// Protocols are all that the service takes. Clients choose JSON before the form, as CloudWatch's do.
+		Protocols []string
 	}
 	Operations map[string]struct {
 		Input struct{ Shape string }
@@ -100,7 +102,11 @@ func read(name string) (*service, error) {
 		return nil, err
 	}
 	s := new(service)
-	return s, json.NewDecoder(text).Decode(s)
+	err = json.NewDecoder(text).Decode(s)
+	if slices.Contains(s.Metadata.Protocols, "json") {
+		s.Metadata.Protocol = "json"
+	}
+	return s, err
 }
 
 // codePoint is how the models write a character by its number.

@@ -36,11 +36,18 @@ type account struct {
 
 func newAccount(t testing.TB) *account {
 	t.Helper()
+	a := emptyAccount(t)
+	a.addHostRole()
+	return a
+}
+
+// emptyAccount has no role for hosts.
+func emptyAccount(t testing.TB) *account {
+	t.Helper()
 	a := &account{t: t, controld: newProxy(t), hosts: newProxy(t)}
 	a.gap = ec2gap.Install(a.controld)
 	direct := awstest.Config(t, awstest.Moto(t))
 	a.ec2, a.iam, a.sts = ec2.NewFromConfig(direct), iam.NewFromConfig(direct), sts.NewFromConfig(direct)
-	a.addHostRole()
 	return a
 }
 

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -84,6 +85,9 @@ func (m *machines) follow(ctx context.Context) {
 		return
 	}
 	for _, i := range instances {
+		if !ofFleet(i) {
+			continue // an instance of controld, which this test is
+		}
 		m.mu.Lock()
 		booted := m.booted[*i.InstanceId]
 		m.mu.Unlock()
@@ -100,6 +104,11 @@ func (m *machines) follow(ctx context.Context) {
 			booted.kill()
 		}
 	}
+}
+
+// ofFleet reports whether an instance is a host.
+func ofFleet(i types.Instance) bool {
+	return slices.ContainsFunc(i.Tags, func(tag types.Tag) bool { return *tag.Key == "remuda:fleet" })
 }
 
 // boot does what the image does: cloud-init writes the files of the user data,

@@ -19,6 +19,7 @@ import (
 func TestMain(m *testing.M) {
 	code := m.Run()
 	testrun.System.Remove()
+	testrun.GRPCurl.Remove()
 	os.Exit(code)
 }
 
