@@ -211,5 +211,7 @@ func measureWork(t *testing.T) (all []worked) {
 		_, err := f.FinishWork(ctx, queueName, id, turn, true, "", w.clock.now())
 		return err
 	})
+	_, err = f.HearWorker(ctx, queueName, workerName, "1.0.0", w.clock.now()) // else the sweep would find that it is offline
+	w.must(err)
 	return append(all, worked{workSweep, w.sweep(f.NewWorkSweep())})
 }
