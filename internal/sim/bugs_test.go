@@ -18,7 +18,7 @@ import (
 
 // bugSeeds are the lives in which every planted bug must be caught, and in which
 // every rule must hold without it (TestLives).
-const bugSeeds = 300
+const bugSeeds = 320
 
 // bugsAtOnce bounds how many programs run, and bounds are explored, beside each other.
 const bugsAtOnce = 2
