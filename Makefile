@@ -33,7 +33,7 @@ PROTO_TOOLS := $(addprefix $(TOOLS)/,buf protoc-gen-go protoc-gen-go-grpc)
 RELEASE_TOOLS := $(addprefix $(TOOLS)/,nfpm cyclonedx-gomod ociimage)
 LINT_TOOLS := $(PROTO_TOOLS) $(addprefix $(TOOLS)/,staticcheck deadcode)
 
-.PHONY: help build packages release release-tools proto lint test test-host demo run sim soak bench benchstat clean
+.PHONY: help build packages release release-tools proto lint test test-host test-upgrade demo run sim soak bench benchstat clean
 
 help: ## say what the targets do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -66,6 +66,9 @@ test: $(RELEASE_TOOLS) ## everything that proves the project without root (PACKA
 test-host: ## what needs root on Debian: agentd under a real systemd, the image scripts, the packages (FLAGS="-run TestLife" SYSTEM=ubuntu-24.04)
 	@[[ $$(id -u) != 0 ]] || $(MAKE) --silent --no-print-directory $(TOOLS)/nfpm
 	@$(if $(SYSTEM),SYSTEM=$(SYSTEM)) scripts/test-host $(FLAGS)
+
+test-upgrade: ## an upgrade and a rollback on one store, against an older version that is built from git
+	CGO_ENABLED=0 go test -trimpath -vet=off -count=1 -tags upgrade -run '^TestUpgrade' ./internal/e2e
 
 demo: build ## a workflow on this machine, cold, warm and hot, with tables of what happened (ARGS=)
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./internal/demo

@@ -45,9 +45,14 @@ func TestMain(m *testing.M) {
 	testrun.Together()
 	code := m.Run()
 	testrun.System.Remove()
-	_ = os.RemoveAll(older.dir) // a leftover in the temporary directory is harmless
+	for _, f := range atEnd {
+		f()
+	}
 	os.Exit(code)
 }
+
+// atEnd is called once all tests have ended.
+var atEnd []func()
 
 // stage is one system under test on a directory of its own.
 type stage struct {

