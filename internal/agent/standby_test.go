@@ -421,7 +421,7 @@ func TestInterruptionInStandby(t *testing.T) {
 }
 
 // A pooled host whose runner listens reads its record seldom, since its claim does not wait for that. A job that comes has it
-// read at once, and on with the interval of a host that serves.
+// read at once.
 func TestAHotHostReadsSeldom(t *testing.T) {
 	w, a := hotHost(t)
 	before := w.reads
@@ -429,7 +429,6 @@ func TestAHotHostReadsSeldom(t *testing.T) {
 	if n := w.reads - before; n < 27 || n > 33 {
 		t.Errorf("%d reads in a minute, want about 30", n)
 	}
-	before = w.reads
 	w.claimInStandby("run-2")
 	w.jobComes("run-2")
 	began := w.now()

@@ -90,18 +90,11 @@ func Install(p *awstest.Proxy) *EC2 {
 	return e
 }
 
-// Deny has EC2 refuse an operation as a policy does that does not allow it, with DryRun and without, until Allow.
+// Deny has EC2 refuse an operation as a policy does that does not allow it, with DryRun and without.
 func (e *EC2) Deny(operation string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.denied[operation] = true
-}
-
-// Allow ends every Deny.
-func (e *EC2) Allow() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	clear(e.denied)
 }
 
 // permitted answers a call that is denied, and a call with DryRun that would be made: moto knows neither for a fleet. With DryRun nothing is
