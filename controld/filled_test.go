@@ -91,7 +91,7 @@ func TestEveryOptionIsFilled(t *testing.T) {
 		"scale-down":   {*inAWS.fleet.ScaleDown, nil},
 		"idle policy":  {inAWS.fleet.ScaleDown.Policy, nil},
 		"services":     {*inAWS.fleet.Services, nil},
-		"service":      {inAWS.fleet.Services.Services["render"], nil},
+		"service":      {inAWS.fleet.Services.Services["render"], map[string]string{"Stalled": "it is for a queue elsewhere"}},
 		"workers":      {*inAWS.fleet.Workers, map[string]string{"Queued": defaults}},
 		"queue calls":  {inAWS.fleet.Queue, nil},
 		"EC2 calls":    {inAWS.fleet.Compute, nil},

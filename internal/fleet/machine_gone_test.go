@@ -52,6 +52,8 @@ func TestTheEndOfAMachineIsCountedOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(20 * time.Minute)
+		seen.mu.Lock()
+		defer seen.mu.Unlock()
 		if diff := cmp.Diff([]string{"Client.InternalError: Client error on launch"}, seen.why); diff != "" {
 			t.Errorf("ends (-want +got):\n%s", diff)
 		}

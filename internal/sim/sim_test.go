@@ -10,7 +10,7 @@ import (
 
 // coveredSeeds are the lives over which the coverage of all kinds of fault and
 // action is measured: the first ones of all that are lived.
-const coveredSeeds = 60
+const coveredSeeds = 120
 
 // firstLives has the results of the first lives, once they were lived.
 var firstLives = map[uint64]sim.Result{}

@@ -79,6 +79,7 @@ var _ = add(group{name: "workers", tests: append(workers.cases(),
 func fullWorker(id string) model.Worker {
 	return model.Worker{
 		Service: service, ID: id, WorkerVersion: "1.2.3", HeartbeatAt: start, JobID: "a", Version: 1, ExpiresAt: start.Add(10 * time.Hour),
+		OfflineAt: start.Add(5 * time.Minute),
 	}
 }
 
