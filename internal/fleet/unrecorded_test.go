@@ -46,6 +46,25 @@ func TestLostTablesEndNoMachine(t *testing.T) {
 	}
 }
 
+// The tables are lost while jobs run on nine of ten hosts. The idle one is not ended either: those with a job count too.
+func TestLostTablesOfABusyFleet(t *testing.T) {
+	inBubbleOf(t, func(*fleet.Options) {}, func(ctx context.Context, t *testing.T, w *world) {
+		hosts := w.mustProvision(ctx, demand("1", "a", 10))
+		w.afterLoss(ctx, nil, func(*fleet.Options) {})
+		for _, r := range hosts[1:] {
+			p := lifecycle.Report{HostKey: r.HostKey, HeartbeatAt: time.Now(), Assignment: 1, Signal: lifecycle.SignalRegOK, Busy: true}
+			if err := w.store.ForHost(r.HostKey).PutReport(ctx, p); err != nil {
+				t.Fatal(err)
+			}
+		}
+		go w.fleet.Sweep(ctx)
+		time.Sleep(time.Hour)
+		if n := w.machines(); n != 10 {
+			t.Errorf("%d of 10 machines are left", n)
+		}
+	})
+}
+
 // The records are back: the guard is over, and a machine that was leaked is ended.
 func TestRecordsThatAreBack(t *testing.T) {
 	inBubbleOf(t, func(*fleet.Options) {}, func(ctx context.Context, t *testing.T, w *world) {

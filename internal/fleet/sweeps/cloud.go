@@ -34,8 +34,9 @@ type CloudSweep struct {
 
 // leaked is a machine without an owner, and why.
 type leaked struct {
-	instanceID, why string
-	unrecorded      bool // it has no record
+	lifecycle.Machine
+	why        string
+	unrecorded bool // it has no record
 }
 
 // NewCloudSweep begins a sweep.
@@ -70,6 +71,7 @@ func (s *CloudSweep) compare(ctx context.Context, now time.Time) (op.Progress, e
 	for _, r := range records {
 		byKey[r.HostKey] = r
 	}
+	s.leaked = nil // of an earlier try
 	for _, m := range s.machines {
 		why, err := s.env.leak(ctx, m, byKey, now)
 		if !s.Past(ctx, err) {
@@ -77,17 +79,20 @@ func (s *CloudSweep) compare(ctx context.Context, now time.Time) (op.Progress, e
 		}
 		if why != "" {
 			_, recorded := byKey[m.HostKey]
-			s.leaked = append(s.leaked, leaked{m.InstanceID, why, !recorded})
+			s.leaked = append(s.leaked, leaked{m, why, !recorded})
 		}
 	}
 	s.whileManyAreUnrecorded(now)
+	if err := s.whileJobsRun(ctx, now); err != nil {
+		return op.Again, err
+	}
 	s.limits = s.env.Quota.ToAudit(s.machines, records, s.env.Repositories)
 	s.retiring = append(s.env.ofOldRole(s.machines, byKey), s.env.ofOldTemplate(ctx, records, now)...)
 	if err := s.whileHeld(ctx, now); err != nil {
 		return op.Again, err
 	}
 	for _, m := range s.leaked {
-		s.Events.RecordMachine(m.instanceID, lifecycle.Decision{Action: lifecycle.ActionEndMachine, Code: lifecycle.ReasonNoRecord, Reason: m.why})
+		s.Events.RecordMachine(m.InstanceID, lifecycle.Decision{Action: lifecycle.ActionEndMachine, Code: lifecycle.ReasonNoRecord, Reason: m.why})
 	}
 	return s.findLost(ctx, known, now)
 }
@@ -111,13 +116,48 @@ func (s *CloudSweep) whileManyAreUnrecorded(now time.Time) {
 	}
 	s.leaked = slices.DeleteFunc(s.leaked, func(m leaked) bool {
 		if m.unrecorded {
-			s.Events.RecordMachine(m.instanceID, lifecycle.Decision{
+			s.Events.RecordMachine(m.InstanceID, lifecycle.Decision{
 				Action: lifecycle.ActionKeep, Code: lifecycle.ReasonManyUnrecorded,
 				Reason: fmt.Sprintf("%d of %d machines have no record, so none of them is ended; else it would be ended: %s", lost, len(s.machines), m.why),
 			})
 		}
 		return m.unrecorded
 	})
+}
+
+// whileJobsRun keeps the machines without a record on which a job runs, as their agents said last, silent or not. Such a
+// machine is kept for as long as a job may run, from when it was first seen so. Its agent ends it once the job is over.
+func (s *CloudSweep) whileJobsRun(ctx context.Context, now time.Time) error {
+	var keys []string
+	for _, m := range s.leaked {
+		if m.unrecorded {
+			keys = append(keys, m.HostKey)
+		}
+	}
+	reports, err := s.env.Hosts.Reports(ctx, keys, now)
+	if err != nil {
+		return err
+	}
+	s.env.busySince.Range(func(key, _ any) bool {
+		if !reports[key.(string)].Busy {
+			s.env.busySince.Delete(key)
+		}
+		return true
+	})
+	s.leaked = slices.DeleteFunc(s.leaked, func(m leaked) bool {
+		if !m.unrecorded || !reports[m.HostKey].Busy {
+			return false
+		}
+		since, _ := s.env.busySince.LoadOrStore(m.HostKey, now)
+		if now.Sub(since.(time.Time)) >= s.env.Hosts.Policy(m.Pool).MaxRuntime {
+			return false
+		}
+		s.Events.RecordMachine(m.InstanceID, lifecycle.Decision{
+			Action: lifecycle.ActionKeep, Code: lifecycle.ReasonRunningJob, Reason: "running a job; else it would be ended: " + m.why,
+		})
+		return true
+	})
+	return nil
 }
 
 // whileHeld keeps what was found in a held fleet: no machine is ended, and no host is marked to be.
@@ -130,7 +170,7 @@ func (s *CloudSweep) whileHeld(ctx context.Context, now time.Time) error {
 		return err
 	}
 	for _, m := range s.leaked {
-		s.Events.RecordMachine(m.instanceID, keptByHold(hold, "; else it would be ended: "+m.why))
+		s.Events.RecordMachine(m.InstanceID, keptByHold(hold, "; else it would be ended: "+m.why))
 	}
 	for _, r := range s.retiring {
 		s.Events.RecordMachine(r.InstanceID, keptByHold(hold, "; else it would be retired: "+r.Why.Text))
@@ -165,31 +205,7 @@ func (sw *Sweeps) leak(ctx context.Context, m lifecycle.Machine, records map[str
 	case q.Launch != nil && q.Launch.Number == m.Launch:
 		return "", nil // the request will record it
 	}
-	if why, err = sw.unrecorded(ctx, m, why); why == "" || err != nil {
-		return "", err
-	}
-	if busy, err := sw.busyUnrecorded(ctx, m, now); busy || err != nil {
-		return "", err
-	}
-	return why, nil
-}
-
-// busyUnrecorded reports whether a job runs on a machine without a record, as its agent said last, silent or not. Such a machine is
-// kept for as long as a job may run, from when it was first seen so. Its agent ends it once the job is over.
-func (sw *Sweeps) busyUnrecorded(ctx context.Context, m lifecycle.Machine, now time.Time) (bool, error) {
-	reports, err := sw.Hosts.Reports(ctx, []string{m.HostKey}, now)
-	if err != nil {
-		return false, err
-	}
-	policy := sw.Hosts.Policy(m.Pool)
-	if !reports[m.HostKey].Busy {
-		return false, nil
-	}
-	since, seen := sw.busySince.LoadOrStore(m.HostKey, now)
-	if !seen {
-		sw.Log.Warn("a job runs on a machine without a record; it may end", logkey.Instance, m.InstanceID)
-	}
-	return now.Sub(since.(time.Time)) < policy.MaxRuntime, nil
+	return sw.unrecorded(ctx, m, why)
 }
 
 // unrecorded returns why if the machine has no record. It asks once more, after the request: that may have
@@ -255,7 +271,7 @@ func (s *CloudSweep) end(ctx context.Context, now time.Time) (op.Progress, error
 	}
 	ids := make([]string, 0, len(s.leaked))
 	for _, m := range s.leaked {
-		ids = append(ids, m.instanceID)
+		ids = append(ids, m.InstanceID)
 	}
 	s.env.Log.Warn("ending machines without a record", logkey.Instances, ids)
 	if err := s.env.Hosts.EndMachines(ctx, ids, now); errors.Is(err, lifecycle.ErrUnavailable) {
