@@ -124,15 +124,11 @@ func (n Names) ofAnyAccount(resource string) string {
 func (n Names) resources(role Role, k Kind) []string {
 	switch k {
 	case OnInstances:
-		return []string{n.arn("dynamodb", "table/"+n.Prefix+"-instances")}
+		return []string{n.table(TableInstances)}
 	case OnReports:
-		return []string{n.arn("dynamodb", "table/"+n.Prefix+"-reports")}
+		return []string{n.table(TableReports)}
 	case OnTables:
-		tables := n.arn("dynamodb", "table/"+n.Prefix+"-*")
-		if role == RoleRefresh {
-			return []string{tables}
-		}
-		return []string{tables, tables + "/index/*"}
+		return n.tables(role)
 	case OnQueues:
 		return []string{n.arn("sqs", n.Prefix+"-*")}
 	case OnTemplates, OnNewTemplates, OnMachines, OnOwn, OnNewTags, onUsed, onMade:
@@ -147,6 +143,23 @@ func (n Names) resources(role Role, k Kind) []string {
 		return []string{n.arn("iam", "instance-profile/"+n.HostProfile)}
 	}
 	return []string{"*"}
+}
+
+// table names one by itself: a pattern such as remuda-* would cover the tables of a fleet remuda-prod.
+func (n Names) table(name string) string { return n.arn("dynamodb", "table/"+n.Prefix+"-"+name) }
+
+// tables are all of them, with their indexes for a role that queries them.
+func (n Names) tables(role Role) []string {
+	var all []string
+	for _, t := range Tables {
+		all = append(all, n.table(t.Name))
+	}
+	for _, t := range Tables {
+		if t.Indexed && role != RoleRefresh {
+			all = append(all, n.table(t.Name)+"/index/*")
+		}
+	}
+	return all
 }
 
 // maxServices is how many services are named one by one: IAM allows 6,144 characters for

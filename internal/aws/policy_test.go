@@ -92,6 +92,21 @@ func TestAHostMayTouchItsOwnRowsOnly(t *testing.T) {
 	}
 }
 
+// TestAnotherFleetsTables: a fleet whose prefix begins with that of ours has tables that no pattern of ours covers.
+func TestAnotherFleetsTables(t *testing.T) {
+	needed := []aws.Permission{
+		{Action: "dynamodb:Query", Role: aws.RoleControld, On: aws.OnTables}, {Action: "dynamodb:UpdateTable", Role: aws.RoleRefresh, On: aws.OnTables},
+	}
+	const table = "arn:aws:dynamodb:eu-west-1:123456789012:table/remuda-"
+	tables := []string{table + "instances", table + "reports", table + "requests", table + "jobs", table + "events", table + "leases"}
+	indexes := []string{table + "instances/index/*", table + "requests/index/*", table + "jobs/index/*", table + "events/index/*"}
+	for role, want := range map[aws.Role][]string{aws.RoleControld: slices.Concat(tables, indexes), aws.RoleRefresh: tables} {
+		if diff := cmp.Diff(want, aws.Policy(role, needed, names).Statement[0].Resource); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", role, diff)
+		}
+	}
+}
+
 // TestNothingIsAllowedEverywhere: what is not bound to the fleet's own things by
 // its resource is bound by a condition, or only looks or is bound by what it is
 // used with.

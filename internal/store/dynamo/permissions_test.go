@@ -28,6 +28,24 @@ func ofRole(role aws.Role) []aws.Permission {
 	return slices.DeleteFunc(dynamo.Actions(), func(p aws.Permission) bool { return p.Role != role })
 }
 
+// TestPoliciesNameEveryTable: policies name tables one by one, so that a table that they do not know would be denied.
+func TestPoliciesNameEveryTable(t *testing.T) {
+	racepass.CoveredBy(t, "TestReplicasEnsureAtOnce")
+	t.Parallel()
+	w, _ := ensuring(t)
+	changes, err := w.Ensure(t.Context(), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var made []aws.Table
+	for _, c := range changes {
+		made = append(made, aws.Table{Name: strings.TrimPrefix(c.Name, "remuda-"), Indexed: strings.Contains(c.Detail, ", index ")})
+	}
+	if diff := cmp.Diff(aws.Tables, made); diff != "" {
+		t.Errorf("tables (-of the policies +made):\n%s", diff)
+	}
+}
+
 // TestActions: each party calls all that it may, and nothing else.
 func TestActions(t *testing.T) {
 	racepass.CoveredBy(t, "TestStore")

@@ -1,15 +1,19 @@
 package dynamo
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/remuda-ci/remuda/internal/aws"
+)
 
 // The tables, without their prefix.
 const (
-	instances = "instances"
-	reports   = "reports"
-	requests  = "requests"
-	jobs      = "jobs"
-	events    = "events"
-	leases    = "leases"
+	instances = aws.TableInstances
+	reports   = aws.TableReports
+	requests  = aws.TableRequests
+	jobs      = aws.TableJobs
+	events    = aws.TableEvents
+	leases    = aws.TableLeases
 )
 
 // The indexes. They are sparse: a row is in one while it has its attributes.
