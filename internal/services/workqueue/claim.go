@@ -53,7 +53,7 @@ func (c *claim) round(ctx context.Context, service, workerID string) (_ model.Jo
 		return model.Job{}, false, err
 	}
 	if c.worker.JobID != "" {
-		j, err := c.take(ctx, c.worker.JobID)
+		j, err := c.claim(ctx, c.worker.JobID)
 		if err == nil || !c.tryNext(ctx, c.worker.JobID, err) {
 			return j, err == nil, err
 		}
@@ -91,9 +91,14 @@ func (c *claim) tryNext(ctx context.Context, id string, err error) bool {
 	return true
 }
 
-// claim takes a waiting job, after it has written the job into the worker's row: ErrConflict if another worker has it.
+// claim takes a waiting job, after it has written the job into the worker's row: ErrConflict if another worker has it. The row
+// is written even if it names the job already: another call of the worker, which could not get the job before it was queued
+// again, then does not write a second one in its place.
 func (c *claim) claim(ctx context.Context, id string) (model.Job, error) {
 	j, err := c.q.Store.Work(ctx, c.worker.Service, id)
+	if err == nil && j.RunBy(c.worker.ID) {
+		return c.take(ctx, id)
+	}
 	if errors.Is(err, lifecycle.ErrNotFound) || err == nil && j.State != model.JobWaiting {
 		return j, fmt.Errorf("claim job %s: %w", id, lifecycle.ErrConflict) // the index lags
 	}
@@ -110,8 +115,8 @@ func (c *claim) claim(ctx context.Context, id string) (model.Job, error) {
 	return c.take(ctx, id)
 }
 
-// take takes the job that the worker's row names, or finds that the worker has it already, possibly by another of its
-// calls. The error is ErrConflict if another worker has the job, or it has ended.
+// take takes a job that was written into the worker's row, or finds that the worker has it already, possibly by another of
+// its calls. The error is ErrConflict if another worker has the job, or it has ended.
 func (c *claim) take(ctx context.Context, id string) (model.Job, error) {
 	for try := 0; ; try++ {
 		j, err := c.q.Store.Work(ctx, c.worker.Service, id)

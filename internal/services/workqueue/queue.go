@@ -124,7 +124,8 @@ func (q *Queue) Finish(
 		return j.Finish(of, succeeded, reason, now)
 	})
 	if err == nil {
-		q.clearWorker(ctx, j)
+		w, named := q.workerOf(ctx, j)
+		q.clearWorker(ctx, w, named)
 	}
 	return j, err
 }
@@ -153,16 +154,29 @@ func (q *Queue) update(
 	}
 }
 
-// clearWorker removes a job that no longer has its worker from the worker's row. It only matters to callers that list
-// workers: the job's row says which worker has it.
-func (q *Queue) clearWorker(ctx context.Context, j model.Job) {
-	w, err := q.Store.Worker(ctx, j.Service, j.WorkerID)
-	if err == nil && w.JobID == j.ID {
-		w.JobID = ""
-		_, err = q.Store.UpdateWorker(ctx, w)
+// workerOf reads the worker of a job, and reports whether its row names the job.
+func (q *Queue) workerOf(ctx context.Context, j model.Job) (w model.Worker, named bool) {
+	if j.WorkerID == "" {
+		return w, false
 	}
+	w, err := q.Store.Worker(ctx, j.Service, j.WorkerID)
 	if err != nil {
-		q.log.Debug("worker is listed with a job that it does not have", logkey.Service, j.Service, logkey.Worker, j.WorkerID, logkey.Job, j.ID, logkey.Error, err)
+		q.log.Debug("row of a worker not read; it may name a job that it does not have", logkey.Service, j.Service, logkey.Worker, j.WorkerID, logkey.Job, j.ID, logkey.Error, err)
+	}
+	return w, err == nil && w.JobID == j.ID
+}
+
+// clearWorker removes a job that no longer has its worker from the worker's row. It only matters to callers that list
+// workers: the job's row says which worker has it. For a job that waits again the row must have been read before that: then
+// it stays if the worker has taken the job once more.
+func (q *Queue) clearWorker(ctx context.Context, w model.Worker, named bool) {
+	if !named {
+		return
+	}
+	id := w.JobID
+	w.JobID = ""
+	if _, err := q.Store.UpdateWorker(ctx, w); err != nil {
+		q.log.Debug("worker is listed with a job that it may not have", logkey.Service, w.Service, logkey.Worker, w.ID, logkey.Job, id, logkey.Error, err)
 	}
 }
 

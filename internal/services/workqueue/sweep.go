@@ -68,6 +68,11 @@ func (s *Sweep) job(ctx context.Context, now time.Time) (op.Progress, error) {
 	if s.Events.Dry {
 		return op.Again, nil
 	}
+	var worker model.Worker
+	named := false
+	if decision.Action != lifecycle.ActionKeep {
+		worker, named = s.q.workerOf(ctx, j)
+	}
 	stored, err := s.q.Store.UpdateWork(ctx, next)
 	switch {
 	case errors.Is(err, lifecycle.ErrConflict):
@@ -81,9 +86,7 @@ func (s *Sweep) job(ctx context.Context, now time.Time) (op.Progress, error) {
 		return op.Again, nil
 	}
 	s.Events.RecordEffect(decision)
-	if j.WorkerID != "" {
-		s.q.clearWorker(ctx, j)
-	}
+	s.q.clearWorker(ctx, worker, named)
 	if stored.State == model.JobWaiting {
 		s.q.Queued(j.Service)
 	}

@@ -24,6 +24,7 @@ const (
 	RuleLimit           engine.Rule = "limit"              // never more hosts than a limit allows
 	RuleRoom            engine.Rule = "room"               // no request waits for room that is there
 	RuleWorkTwice       engine.Rule = "work twice"         // one attempt of a job is one worker's
+	RuleWorkUnnamed     engine.Rule = "work unnamed"       // the row of a worker names the job that the worker has
 	RuleBusyScaledIn    engine.Rule = "busy scaled in"     // no service is scaled in while a runner is busy
 	RuleUnserved        engine.Rule = "unserved"           // a job that waits gets a runner
 	RuleMachineEnded    engine.Rule = "machine ended"      // a machine ends after its record

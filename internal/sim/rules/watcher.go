@@ -75,6 +75,8 @@ func (w *Watcher) event(event any) {
 		w.rowReplaced(e)
 	case world.WorkWritten:
 		w.workWritten(e.Before, e.After)
+	case world.WorkerWritten:
+		w.workerWritten(e.Before, e.After)
 	case world.HoldWritten:
 		w.holdWritten(e.Before, e.After)
 	case world.Claimed:

@@ -25,9 +25,25 @@ func (w *Watcher) workWritten(before, after model.Job) {
 	}
 	if after.State == model.JobRunning && before.State != model.JobRunning {
 		w.claimedAt[after.ID] = w.Now
+		row, err := w.Truth.Worker(engine.Background, after.Service, after.WorkerID)
+		if err != nil || row.JobID != after.ID {
+			w.Broken(RuleWorkUnnamed, "%s goes to %s, whose row names %q: %v", after.ID, after.WorkerID, row.JobID, err)
+		}
 	}
 	if after.State == model.JobWaiting {
 		w.waitsSince[after.ID] = w.Now
+	}
+}
+
+// workerWritten checks that a row goes on naming the job that its worker has: a worker that did not get the answer of its
+// claim has the job by that alone.
+func (w *Watcher) workerWritten(before, after model.Worker) {
+	if before.JobID == "" || before.JobID == after.JobID {
+		return
+	}
+	j, err := w.Truth.Work(engine.Background, before.Service, before.JobID)
+	if err == nil && j.RunBy(before.ID) {
+		w.Broken(RuleWorkUnnamed, "the row of %s goes from %s, which it has, to %q", before.ID, before.JobID, after.JobID)
 	}
 }
 

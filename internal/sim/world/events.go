@@ -15,6 +15,8 @@ type (
 	RequestWritten struct{ Before, After lifecycle.Request }
 	// WorkWritten is a write of a job of the service. Before has version 0 if the job is new.
 	WorkWritten struct{ Before, After model.Job }
+	// WorkerWritten is a write of a worker of the service. Before has version 0 if the worker is new.
+	WorkerWritten struct{ Before, After model.Worker }
 	// RowReplaced is a row that was lost, or has an older state again.
 	// It is of the host, or of the request.
 	RowReplaced struct{ HostKey, RequestID string }

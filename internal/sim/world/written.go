@@ -49,6 +49,8 @@ func (w *World) rowWritten(before, after store.Row) {
 	case *model.Job:
 		w.Tell(w.Who(), "writes", jobLine(*after))
 		w.emit(WorkWritten{valueOf[model.Job](before), *after})
+	case *model.Worker:
+		w.emit(WorkerWritten{valueOf[model.Worker](before), *after})
 	case *lifecycle.FleetHold:
 		w.Tell(w.Who(), "fleet hold", "until "+engine.SinceEpoch(after.Until))
 		w.emit(HoldWritten{valueOf[lifecycle.FleetHold](before), *after})
