@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
@@ -56,6 +58,48 @@ func TestTheReportOfALostHost(t *testing.T) {
 		w.sweepOnce(ctx, w.fleet.NewCloudSweep())
 		if left() != 0 {
 			t.Error("the report of a host without record and machine stays")
+		}
+	})
+}
+
+// A host that writes its report after its end leaves it without a record. Where no cloud sweep comes to it, as while EC2 lists no
+// machines, the liveness sweep deletes it, but not before any job of the host must be over: until then it may protect the machine.
+func TestTheReportOfAnEndedHost(t *testing.T) {
+	inBubbleOf(t, func(*fleet.Options) {}, func(ctx context.Context, t *testing.T, w *world) {
+		put := func(p lifecycle.Report) {
+			if err := w.store.ForHost(p.HostKey).PutReport(ctx, p); err != nil {
+				t.Fatal(err)
+			}
+		}
+		silentSince := time.Now()
+		put(lifecycle.Report{HostKey: "i-ended", HeartbeatAt: silentSince})
+		put(lifecycle.Report{HostKey: "i-busy", HeartbeatAt: silentSince, Busy: true})
+		put(lifecycle.Report{HostKey: "i-ending", HeartbeatAt: silentSince})
+		put(lifecycle.Report{HostKey: "i-malformed", Jobs: -1, Busy: true, HeartbeatAt: silentSince})
+		ending := lifecycle.Record{HostKey: "i-ending", InstanceID: "i-ending", Pool: "default", State: lifecycle.StateTerminated, DueAt: silentSince.Add(30 * 24 * time.Hour), Assignment: 1, Version: 1}
+		if err := w.store.CreateInstance(ctx, ending); err != nil {
+			t.Fatal(err)
+		}
+		left := func() []string {
+			w.sweepOnce(ctx, w.fleet.NewLivenessSweep())
+			page, err := w.store.AllReports(ctx, lifecycle.PageOf{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var keys []string
+			for _, p := range page.Items {
+				keys = append(keys, p.HostKey)
+			}
+			return keys
+		}
+		time.Sleep(7*24*time.Hour - time.Second)
+		put(lifecycle.Report{HostKey: "i-fresh", HeartbeatAt: time.Now(), Busy: true})
+		if diff := cmp.Diff([]string{"i-busy", "i-ended", "i-ending", "i-fresh", "i-malformed"}, left()); diff != "" {
+			t.Errorf("a second before their time (-want +got):\n%s", diff)
+		}
+		time.Sleep(time.Second)
+		if diff := cmp.Diff([]string{"i-ending", "i-fresh", "i-malformed"}, left()); diff != "" {
+			t.Errorf("after their time (-want +got):\n%s", diff)
 		}
 	})
 }

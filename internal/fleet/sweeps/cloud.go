@@ -239,8 +239,8 @@ func (s *CloudSweep) findLost(ctx context.Context, known map[string]bool, now ti
 	return s.Then(s.end)
 }
 
-// deleteReports deletes the reports of hosts that have no machine and no record, and of those that were forgotten:
-// no other operation comes back to them. Their last heartbeat is older than the grace period.
+// deleteReports deletes the reports of those of the hosts that have no record or were forgotten: no other operation comes
+// back to them. Their last heartbeat is older than the grace period.
 func (sw *Sweeps) deleteReports(ctx context.Context, j *op.Recorder, keys []string, reports map[string]lifecycle.Report, now time.Time) error {
 	if j.Dry || len(keys) == 0 {
 		return nil

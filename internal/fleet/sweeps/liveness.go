@@ -37,6 +37,9 @@ func (s *LivenessSweep) read(ctx context.Context, now time.Time) (op.Progress, e
 		p, told := reports[key]
 		return told && !s.env.suspect(p, now)
 	})
+	if err := s.env.deleteReports(ctx, &s.Events, s.env.expired(suspects, reports, now), reports, now); err != nil {
+		return op.Again, err
+	}
 	if len(suspects) > 0 {
 		if s.hosts, err = s.env.Hosts.LoadFactsWithCloud(ctx, suspects, reports, now); err != nil {
 			return op.Again, err
@@ -48,6 +51,21 @@ func (s *LivenessSweep) read(ctx context.Context, now time.Time) (op.Progress, e
 		return op.Done, nil
 	}
 	return s.Then(s.host)
+}
+
+// keepReports is how long the report of a host without a record is kept after its last heartbeat. A job may run for 120 hours, and
+// until then the report that says so keeps the cloud sweep from ending its machine.
+const keepReports = 7 * 24 * time.Hour
+
+// expired are the hosts whose reports are not needed if they have no record: a host that writes after its end leaves one. The
+// cloud sweep deletes it earlier, if it finds no machine. A report that cannot be believed has no age, and is left to that sweep.
+func (sw *Sweeps) expired(keys []string, reports map[string]lifecycle.Report, now time.Time) (old []string) {
+	for _, key := range keys {
+		if p := reports[key]; !p.HeartbeatAt.IsZero() && now.Sub(p.HeartbeatAt) >= keepReports {
+			old = append(old, key)
+		}
+	}
+	return old
 }
 
 // suspect: this report is reason enough to look at its host. So is a report that cannot be believed.
