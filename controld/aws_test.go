@@ -310,7 +310,7 @@ func TestCheckOfPermissionsAndQuotas(t *testing.T) {
 	denied := check()
 	says(denied, exitFailure,
 		"allowed    ec2:CreateFleet         pool build, spot         ",
-		"denied     ec2:RunInstances        pool build, spot         attach the statements LaunchTemplates, UsedByLaunches, MadeByLaunches of `controld iam`",
+		"denied     ec2:RunInstances        pool build, spot         attach the statements LaunchTemplates, UsedByLaunches, UsedByTemplates, MadeByLaunches of `controld iam`",
 	)
 	if !strings.Contains(denied.stdout, "not known  quota L-1216C47A  0 vCPU   Running On-Demand Standard instances; needed: ") || !strings.Contains(denied.stdout, "AccessDeniedException") {
 		t.Errorf("a quota that may not be read:\n%s", denied.stdout)

@@ -68,16 +68,25 @@ func Policy(role Role, needed []Permission, n Names) Document {
 // spread are the statements that a kind takes: a launch needs leave for what it
 // uses, for its template and for what it makes, each under another condition.
 func spread(k Kind) []Kind {
-	if k == OnFleet {
-		return []Kind{onUsed, OnTemplates, onMade}
+	switch k {
+	case OnFleet:
+		return []Kind{onUsed, onUsedByFleets, OnTemplates, onMade}
+	case OnLaunches:
+		return []Kind{onUsed, onUsedByTemplates, OnTemplates, onMade}
 	}
 	return []Kind{k}
 }
 
-// The kinds that OnFleet stands for, beside OnTemplates.
+// The kinds that OnFleet and OnLaunches stand for, beside OnTemplates.
 const (
+	// onUsed are named by the call.
 	onUsed Kind = "used by launches"
-	onMade Kind = "made by launches"
+	// onUsedByFleets are what CreateFleet itself is asked for, which does not know the condition of onUsedByTemplates. The launch that
+	// follows is held to that.
+	onUsedByFleets Kind = "used by fleets"
+	// onUsedByTemplates are named by the launch template, and never by the call.
+	onUsedByTemplates Kind = "used by templates"
+	onMade            Kind = "made by launches"
 )
 
 // JSON is the policy as IAM takes it, with a line for each value.
@@ -105,7 +114,10 @@ func sid(k Kind) string {
 }
 
 // kinds are all of them, in the order of the statements.
-var kinds = []Kind{OnInstances, OnReports, OnTables, OnQueues, OnTemplates, OnNewTemplates, onUsed, onMade, OnNewTags, OnMachines, OnOwn, OnHostRole, OnVolumeKeys, OnVolumeGrants, OnProfile, OnServices, OnAll}
+var kinds = []Kind{
+	OnInstances, OnReports, OnTables, OnQueues, OnTemplates, OnNewTemplates, onUsed, onUsedByFleets, onUsedByTemplates, onMade, OnNewTags, OnMachines,
+	OnOwn, OnHostRole, OnVolumeKeys, OnVolumeGrants, OnProfile, OnServices, OnAll,
+}
 
 func (n Names) arn(service, resource string) string {
 	account, region := n.Account, n.Region
@@ -121,6 +133,12 @@ func (n Names) ofAnyAccount(resource string) string {
 	return n.arn("ec2", resource)
 }
 
+// ofNoAccount is arn for images and snapshots, whose ARNs name no account.
+func (n Names) ofNoAccount(resource string) string {
+	n.Account = ""
+	return n.arn("ec2", resource)
+}
+
 func (n Names) resources(role Role, k Kind) []string {
 	switch k {
 	case OnInstances:
@@ -131,7 +149,7 @@ func (n Names) resources(role Role, k Kind) []string {
 		return n.tables(role)
 	case OnQueues:
 		return []string{n.arn("sqs", n.Prefix+"-*")}
-	case OnTemplates, OnNewTemplates, OnMachines, OnOwn, OnNewTags, onUsed, onMade:
+	case OnTemplates, OnNewTemplates, OnMachines, OnOwn, OnNewTags, onUsed, onUsedByFleets, onUsedByTemplates, onMade:
 		return n.machines(k)
 	case OnServices:
 		return n.services()
@@ -209,13 +227,12 @@ func (n Names) machines(k Kind) []string {
 	case onMade:
 		return n.made()
 	case onUsed:
-		// A subnet and its security groups may be shared by another account (AWS Resource Access Manager). The ARNs of images and
-		// of snapshots name no account.
-		images := n
-		images.Account = ""
-		return []string{
-			n.ofAnyAccount("subnet/*"), n.ofAnyAccount("security-group/*"), images.arn("ec2", "image/*"), images.arn("ec2", "snapshot/*"),
-		}
+		// A subnet may be shared by another account (AWS Resource Access Manager).
+		return []string{n.ofAnyAccount("subnet/*")}
+	case onUsedByFleets:
+		return []string{n.ofNoAccount("image/*")}
+	case onUsedByTemplates:
+		return []string{n.ofAnyAccount("security-group/*"), n.ofNoAccount("image/*"), n.ofNoAccount("snapshot/*")}
 	}
 	return []string{n.arn("ec2", "instance/*")}
 }
@@ -240,6 +257,9 @@ func (n Names) condition(role Role, k Kind) Condition {
 		return Condition{"StringEquals": {"ec2:ResourceTag/remuda:fleet": n.Prefix}}
 	case OnNewTemplates, onMade:
 		return Condition{"StringEquals": {"aws:RequestTag/remuda:fleet": n.Prefix}}
+	case onUsedByTemplates:
+		// It is false for what a call names itself, also in place of what the template names.
+		return Condition{"Bool": {"ec2:IsLaunchTemplateResource": "true"}}
 	case OnNewTags:
 		return Condition{"StringEquals": {"ec2:CreateAction": []string{"CreateFleet", "CreateLaunchTemplate", "RunInstances"}}}
 	case OnOwn:
@@ -299,6 +319,7 @@ const (
 	// OnNewTemplates are launch templates that are being made, with our tag.
 	OnNewTemplates Kind = "new launch templates"
 	OnFleet        Kind = "fleet"            // what CreateFleet makes and uses
+	OnLaunches     Kind = "launches"         // what RunInstances makes and uses, from our templates
 	OnNewTags      Kind = "tags on creation" // of what is being made
 	OnMachines     Kind = "machines"         // instances with our tag
 	OnOwn          Kind = "own machine"

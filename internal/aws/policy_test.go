@@ -114,16 +114,16 @@ func TestNothingIsAllowedEverywhere(t *testing.T) {
 	var needed []aws.Permission
 	for _, kind := range []aws.Kind{
 		aws.OnInstances, aws.OnReports, aws.OnTables, aws.OnQueues, aws.OnTemplates, aws.OnNewTemplates, aws.OnFleet, aws.OnNewTags,
-		aws.OnMachines, aws.OnOwn, aws.OnHostRole, aws.OnProfile, aws.OnAll,
+		aws.OnLaunches, aws.OnMachines, aws.OnOwn, aws.OnHostRole, aws.OnProfile, aws.OnAll,
 	} {
 		needed = append(needed, aws.Permission{Action: "x:" + string(kind), Role: aws.RoleControld, On: kind})
 	}
 	policy := aws.Policy(aws.RoleControld, needed, names)
-	if len(policy.Statement) != len(needed)+1 {
-		t.Errorf("got %d statements, want one for each kind, and for a launch two beside that of its template", len(policy.Statement))
+	if len(policy.Statement) != len(needed)+2 {
+		t.Errorf("got %d statements, want one for each kind, and for both kinds of launch four beside that of their templates", len(policy.Statement))
 	}
 	for _, s := range policy.Statement {
-		free := s.Sid == "Everything" || s.Sid == "UsedByLaunches"
+		free := s.Sid == "Everything" || s.Sid == "UsedByLaunches" || s.Sid == "UsedByFleets"
 		for _, resource := range s.Resource {
 			if !free && s.Condition == nil && !strings.Contains(resource, "remuda") {
 				t.Errorf("%s allows %v on %s under no condition", s.Sid, s.Action, resource)
@@ -217,9 +217,31 @@ func TestPartitions(t *testing.T) {
 	}
 }
 
+// TestLaunchesAreOfTheTemplate: images, security groups and snapshots are those of the template. CreateFleet has no such condition, and
+// launches by RunInstances in the name of its caller.
+func TestLaunchesAreOfTheTemplate(t *testing.T) {
+	needed := []aws.Permission{
+		{Action: "ec2:CreateFleet", Role: aws.RoleControld, On: aws.OnFleet}, {Action: "ec2:RunInstances", Role: aws.RoleControld, On: aws.OnLaunches},
+	}
+	const image = "arn:aws:ec2:eu-west-1::image/*"
+	want := []aws.Statement{
+		{Sid: "UsedByLaunches", Effect: "Allow", Action: []string{"ec2:CreateFleet", "ec2:RunInstances"}, Resource: []string{"arn:aws:ec2:eu-west-1:*:subnet/*"}},
+		{Sid: "UsedByFleets", Effect: "Allow", Action: []string{"ec2:CreateFleet"}, Resource: []string{image}},
+		{
+			Sid: "UsedByTemplates", Effect: "Allow", Action: []string{"ec2:RunInstances"},
+			Resource:  []string{"arn:aws:ec2:eu-west-1:*:security-group/*", image, "arn:aws:ec2:eu-west-1::snapshot/*"},
+			Condition: aws.Condition{"Bool": {"ec2:IsLaunchTemplateResource": "true"}},
+		},
+	}
+	got := slices.DeleteFunc(aws.Policy(aws.RoleControld, needed, names).Statement, func(s aws.Statement) bool { return !strings.HasPrefix(s.Sid, "UsedBy") })
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("statements (-want +got):\n%s", diff)
+	}
+}
+
 // A shared VPC is another account's.
 func TestSubnetsMayBeShared(t *testing.T) {
-	needed := []aws.Permission{{Action: "ec2:RunInstances", Role: aws.RoleControld, On: aws.OnFleet}}
+	needed := []aws.Permission{{Action: "ec2:RunInstances", Role: aws.RoleControld, On: aws.OnLaunches}}
 	var all []string
 	for _, s := range aws.Policy(aws.RoleControld, needed, names).Statement {
 		all = append(all, s.Resource...)

@@ -125,12 +125,15 @@ func (e *EC2) permitted(next awstest.Hook) awstest.Hook {
 	}
 }
 
-// checkDry is what EC2 refuses of a call whatever its caller may do.
+// checkDry is what EC2 refuses of a call of a caller with the policies of docs/iam.
 func checkDry(form url.Values) *ec2Error {
-	if form.Get("Action") != "CreateFleet" {
-		return nil
+	switch form.Get("Action") {
+	case "CreateFleet":
+		return cmp.Or(checkTags(form), checkNamed(form), checkRequirements(form))
+	case "RunInstances":
+		return checkNamed(form)
 	}
-	return cmp.Or(checkTags(form), checkRequirements(form))
+	return nil
 }
 
 // carriedOut is a call that moto answers.

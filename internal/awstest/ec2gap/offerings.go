@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -69,6 +70,21 @@ func checkTags(form url.Values) *ec2Error {
 	return nil
 }
 
+// ofTemplates are the fields of a call that only the launch template may have.
+var ofTemplates = regexp.MustCompile(`(^|\.)(ImageId|SnapshotId|SecurityGroup(Id)?\.[0-9]+)$`)
+
+// checkNamed refuses a launch that names an image, a snapshot or a security group itself. The policy of a fleet (docs/iam) lets only the launch
+// template name them.
+func checkNamed(form url.Values) *ec2Error {
+	for field := range form {
+		if ofTemplates.MatchString(field) {
+			return &ec2Error{"UnauthorizedOperation", "You are not authorized to perform this operation. User is not authorized to perform: " +
+				"ec2:RunInstances on what " + field + " names because no identity-based policy allows it."}
+		}
+	}
+	return nil
+}
+
 // checkRequirements refuses a fleet with too many requirements, as EC2 does.
 func checkRequirements(form url.Values) *ec2Error {
 	n := 0
@@ -88,7 +104,7 @@ func checkRequirements(form url.Values) *ec2Error {
 
 // offerings of a fleet, type by type.
 func offerings(r *http.Request, forward forward, form url.Values, usage lifecycle.UsageClass) ([]offering, *ec2Error) {
-	if err := cmp.Or(checkTags(form), checkRequirements(form)); err != nil {
+	if err := cmp.Or(checkTags(form), checkNamed(form), checkRequirements(form)); err != nil {
 		return nil, err
 	}
 	var list []offering

@@ -230,7 +230,7 @@ func (p Pool) check() []error {
 func Actions() []aws.Permission {
 	return []aws.Permission{
 		{Action: "ec2:CreateFleet", Role: aws.RoleControld, On: aws.OnFleet, Why: "launch the hosts of a request"},
-		{Action: "ec2:RunInstances", Role: aws.RoleControld, On: aws.OnFleet, Why: "CreateFleet launches instances in the caller's name"},
+		{Action: "ec2:RunInstances", Role: aws.RoleControld, On: aws.OnLaunches, Why: "CreateFleet launches instances in the caller's name"},
 		{Action: "ec2:CreateTags", Role: aws.RoleControld, On: aws.OnNewTags, Why: "CreateFleet tags what it launches; only while it launches it"},
 		{Action: "iam:PassRole", Role: aws.RoleControld, On: aws.OnHostRole, Why: "CreateFleet gives the hosts their role"},
 		{Action: "kms:DescribeKey", Role: aws.RoleControld, On: aws.OnVolumeKeys, Why: "EC2 encrypts the volume of a launch in the caller's name"},

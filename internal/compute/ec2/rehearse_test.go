@@ -4,8 +4,12 @@ import (
 	"fmt"
 	"testing"
 
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	service "github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/remuda-ci/remuda/internal/aws"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
@@ -48,5 +52,33 @@ func TestRehearse(t *testing.T) {
 	want("with none", "ec2:CreateFleet"+denied, "ec2:RunInstances"+denied, "ec2:TerminateInstances"+denied)
 	if left := w.living(t); len(left) != 1 {
 		t.Errorf("%d machines live, want the one that was launched", len(left))
+	}
+}
+
+// TestALaunchNamesNoImage: what the launch template names, a call may not name in its place, so that what Rehearse tries is what a launch does.
+func TestALaunchNamesNoImage(t *testing.T) {
+	w := newWorld(t)
+	ensure(t, w.open(t, w.options()))
+	template := &types.LaunchTemplateSpecification{LaunchTemplateName: sdk.String(templateName), Version: sdk.String("1")}
+	for name, change := range map[string]func(*service.RunInstancesInput){
+		"an image":         func(in *service.RunInstancesInput) { in.ImageId = sdk.String("ami-0123456789abcdef0") },
+		"a security group": func(in *service.RunInstancesInput) { in.SecurityGroupIds = []string{w.group} },
+		"a group of an interface": func(in *service.RunInstancesInput) {
+			in.NetworkInterfaces = []types.InstanceNetworkInterfaceSpecification{{DeviceIndex: sdk.Int32(0), Groups: []string{w.group}}}
+		},
+		"a snapshot": func(in *service.RunInstancesInput) {
+			in.BlockDeviceMappings = []types.BlockDeviceMapping{{
+				DeviceName: sdk.String("/dev/sdf"), Ebs: &types.EbsBlockDevice{SnapshotId: sdk.String("snap-0123456789abcdef0")},
+			}}
+		},
+	} {
+		in := &service.RunInstancesInput{DryRun: sdk.Bool(true), MinCount: sdk.Int32(1), MaxCount: sdk.Int32(1), LaunchTemplate: template}
+		if _, err := w.client.RunInstances(t.Context(), in); aws.Code(err) != "DryRunOperation" {
+			t.Fatalf("the template alone: %v", err)
+		}
+		change(in)
+		if _, err := w.client.RunInstances(t.Context(), in); aws.Code(err) != "UnauthorizedOperation" {
+			t.Errorf("with %s: %v", name, err)
+		}
 	}
 }
