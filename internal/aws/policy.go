@@ -8,6 +8,9 @@ import (
 	"unicode"
 )
 
+// TagFleet is the key of the tag by which a fleet knows what it has in an account. Its value is the fleet's prefix.
+const TagFleet = "remuda:fleet"
+
 // Names are what policies speak of: where a fleet is, and what its things are called there.
 type Names struct {
 	Region  string // "*" if it is not known
@@ -253,10 +256,12 @@ func (n Names) condition(role Role, k Kind) Condition {
 		if role == RoleHost {
 			return ownRows
 		}
+	case OnQueues:
+		return n.ofOurQueues(role)
 	case OnTemplates, OnMachines:
-		return Condition{"StringEquals": {"ec2:ResourceTag/remuda:fleet": n.Prefix}}
+		return Condition{"StringEquals": {"ec2:ResourceTag/" + TagFleet: n.Prefix}}
 	case OnNewTemplates, onMade:
-		return Condition{"StringEquals": {"aws:RequestTag/remuda:fleet": n.Prefix}}
+		return Condition{"StringEquals": {"aws:RequestTag/" + TagFleet: n.Prefix}}
 	case onUsedByTemplates:
 		// It is false for what a call names itself, also in place of what the template names.
 		return Condition{"Bool": {"ec2:IsLaunchTemplateResource": "true"}}
@@ -274,6 +279,16 @@ func (n Names) condition(role Role, k Kind) Condition {
 		return Condition{"StringEquals": {"iam:PassedToService": partitionOf(n.Region).ec2()}}
 	}
 	return nil
+}
+
+// ofOurQueues keeps a fleet from the queues of another whose prefix begins with its own. Queues without a tag are of a fleet that was last
+// refreshed by an older version, so they pass.
+func (n Names) ofOurQueues(role Role) Condition {
+	tags := map[string]any{"aws:ResourceTag/" + TagFleet: n.Prefix}
+	if role == RoleRefresh {
+		tags["aws:RequestTag/"+TagFleet] = n.Prefix // of a queue that it makes or tags
+	}
+	return Condition{"StringEqualsIfExists": tags}
 }
 
 // ownRows lets a host touch the rows whose key is its own. Without the second
@@ -314,7 +329,7 @@ const (
 	OnInstances Kind = "instances table"  // the host's own row
 	OnReports   Kind = "reports table"    // the host's own row
 	OnTables    Kind = "tables"           // all of them, with their indexes
-	OnQueues    Kind = "queues"           // all of them
+	OnQueues    Kind = "queues"           // all of them, and no others' with the tag
 	OnTemplates Kind = "launch templates" // with our tag
 	// OnNewTemplates are launch templates that are being made, with our tag.
 	OnNewTemplates Kind = "new launch templates"

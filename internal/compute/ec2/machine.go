@@ -185,7 +185,7 @@ func (c *Compute) unseen(shown []lifecycle.Machine) []lifecycle.Machine {
 // The tags of a machine. TagFleet is "our tag": what lacks it is not ours.
 const (
 	tagPrefix          = "remuda:"
-	TagFleet           = "remuda:fleet"
+	TagFleet           = aws.TagFleet
 	TagPool            = "remuda:pool"
 	TagRepository      = "remuda:repository"
 	TagRunID           = "remuda:run-id"

@@ -25,6 +25,7 @@ var uncalled = map[string]string{
 	"ec2:ModifyLaunchTemplate":           "after a change of the configuration; tested in compute/ec2",
 	"ec2:DeleteLaunchTemplateVersions":   "for old versions; tested in compute/ec2",
 	"sqs:SetQueueAttributes":             "for a queue that differs; tested in queue/sqs",
+	"sqs:TagQueue":                       "SQS asks for it when a queue is made with tags; tested in queue/sqs",
 	"sqs:ChangeMessageVisibility":        "for messages that did not fit; tested in queue/sqs",
 	"dynamodb:UpdateTable":               "for a table that lacks an index; tested in store/dynamo",
 	"dynamodb:UpdateContinuousBackups":   "DynamoDB Local knows no backups; tested in store/dynamo",

@@ -4,6 +4,7 @@ package named
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -13,12 +14,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/remuda-ci/remuda/internal/aws"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/resources"
 )
 
 // Queues are the queues of one account and region.
 type Queues struct {
 	Client *sqs.Client
+	// Fleet is the prefix of the fleet that has them, for their tag.
+	Fleet string
 	// Missing says what to do when a queue is missing.
 	Missing string
 
@@ -103,7 +107,7 @@ func (q *Queues) Ensure(ctx context.Context, name string, w Wanted, dryRun bool)
 	case dryRun:
 		return created, nil
 	}
-	out, err := q.Client.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: &name, Attributes: w.Attributes})
+	out, err := q.Client.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: &name, Attributes: w.Attributes, Tags: q.tags()})
 	switch {
 	case err == nil:
 		q.urls.Store(name, *out.QueueUrl)
@@ -123,23 +127,52 @@ func changed(name string, change resources.Change, detail string) []resources.Re
 	return []resources.Resource{{Kind: "queue", Name: name, Change: change, Detail: detail}}
 }
 
-// correct sets what differs.
+// tags are those of a queue.
+func (q *Queues) tags() map[string]string { return map[string]string{aws.TagFleet: q.Fleet} }
+
+// tag gives a queue the tag of the fleet, and says why. The policies of a fleet cover the queues of another whose prefix begins with its own,
+// and deny what has the tag of another. Older versions made queues without a tag. A queue of another fleet is lifecycle.ErrRefused.
+func (q *Queues) tag(ctx context.Context, name, url string, dryRun bool) (why []string, err error) {
+	out, err := q.Client.ListQueueTags(ctx, &sqs.ListQueueTagsInput{QueueUrl: &url})
+	if err != nil {
+		return nil, aws.Wrap("read the tags of queue "+name, err)
+	}
+	switch fleet, tagged := out.Tags[aws.TagFleet]; {
+	case fleet == q.Fleet:
+		return nil, nil
+	case tagged:
+		return nil, fmt.Errorf("look at queue %s: %w: it is that of the fleet with the prefix %s; choose another prefix, or another name for the resource class",
+			name, lifecycle.ErrRefused, fleet)
+	case !dryRun:
+		if _, err := q.Client.TagQueue(ctx, &sqs.TagQueueInput{QueueUrl: &url, Tags: q.tags()}); err != nil {
+			return nil, aws.Wrap("tag queue "+name, err)
+		}
+	}
+	return []string{"it had no tag of its fleet"}, nil
+}
+
+// correct tags the queue and sets what differs.
 func (q *Queues) correct(ctx context.Context, name, url string, w Wanted, dryRun bool) ([]resources.Resource, error) {
+	why, err := q.tag(ctx, name, url, dryRun)
+	if err != nil {
+		return nil, err
+	}
 	out, err := q.Client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
 		QueueUrl: &url, AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameAll},
 	})
 	if err != nil {
 		return nil, aws.Wrap("look at queue "+name, err)
 	}
-	set, why := w.Differences(out.Attributes)
-	if len(set) == 0 {
-		return nil, nil
-	}
-	if !dryRun {
+	set, differs := w.Differences(out.Attributes)
+	why = append(why, differs...)
+	if len(set) > 0 && !dryRun {
 		_, err = q.Client.SetQueueAttributes(ctx, &sqs.SetQueueAttributesInput{QueueUrl: &url, Attributes: set})
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, aws.Wrap("change queue "+name, err)
+	case len(why) == 0:
+		return nil, nil
 	}
 	return changed(name, resources.Updated, strings.Join(why, "; ")), nil
 }

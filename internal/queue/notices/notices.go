@@ -61,8 +61,9 @@ type Queue struct {
 // New returns the queue behind the client. It makes no call: Ensure makes the queue.
 func New(client *sqs.Client, o Options) *Queue {
 	o.Logger = cmp.Or(o.Logger, hclog.NewNullLogger())
-	all := &named.Queues{Client: client, Missing: "run Refresh, which makes it, or leave aws.notices out"}
-	return &Queue{client: client, all: all, name: cmp.Or(o.Prefix, "remuda") + "-notices", log: o.Logger}
+	prefix := cmp.Or(o.Prefix, "remuda")
+	all := &named.Queues{Client: client, Fleet: prefix, Missing: "run Refresh, which makes it, or leave aws.notices out"}
+	return &Queue{client: client, all: all, name: prefix + "-notices", log: o.Logger}
 }
 
 // Receive hands out at most ten notices, and waits up to ReceiveWait for a first

@@ -123,6 +123,61 @@ func TestEnsureCorrects(t *testing.T) {
 	}
 }
 
+// tagsOf are those of a queue.
+func (w *world) tagsOf(t *testing.T, name string) map[string]string {
+	t.Helper()
+	out, err := w.raw.ListQueueTags(t.Context(), &api.ListQueueTagsInput{QueueUrl: ptr(w.urlOf(t, name))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.Tags
+}
+
+// TestEnsureTags: the policies of another fleet, whose prefix ours begins with, deny what has our tag. Queues of an older version have none.
+func TestEnsureTags(t *testing.T) {
+	t.Parallel()
+	w := newQueues(t)
+	tag := map[string]string{"remuda:fleet": "remuda"}
+	for _, name := range []string{largeQueue, spotQueue, malformedQueue} {
+		if diff := cmp.Diff(tag, w.tagsOf(t, name)); diff != "" {
+			t.Errorf("tags of a new %s (-want +got):\n%s", name, diff)
+		}
+	}
+	url := ptr(w.urlOf(t, largeQueue))
+	_, err := w.raw.UntagQueue(t.Context(), &api.UntagQueueInput{QueueUrl: url, TagKeys: []string{"remuda:fleet"}})
+	must(err)
+	_, err = w.raw.TagQueue(t.Context(), &api.TagQueueInput{QueueUrl: url, Tags: map[string]string{"team": "ci"}})
+	must(err)
+	w.set(t, largeQueue, map[string]string{"VisibilityTimeout": "0"})
+	both := updated(largeQueue, "it had no tag of its fleet; a received message was hidden for 0s, not for 30s")
+	w.wantChanges(t, "a dry run", true, both)
+	if diff := cmp.Diff(map[string]string{"team": "ci"}, w.tagsOf(t, largeQueue)); diff != "" {
+		t.Errorf("a dry run tagged it (-want +got):\n%s", diff)
+	}
+	w.wantChanges(t, "a run", false, both)
+	w.wantChanges(t, "another run", false)
+	if diff := cmp.Diff(map[string]string{"team": "ci", "remuda:fleet": "remuda"}, w.tagsOf(t, largeQueue)); diff != "" {
+		t.Errorf("tags afterwards (-want +got):\n%s", diff)
+	}
+}
+
+// TestEnsureRefusesAQueueOfAnotherFleet: the class prod-large of a fleet remuda and the class large of a fleet remuda-prod have the same name.
+func TestEnsureRefusesAQueueOfAnotherFleet(t *testing.T) {
+	t.Parallel()
+	w := newQueues(t)
+	_, err := w.raw.TagQueue(t.Context(), &api.TagQueueInput{QueueUrl: ptr(w.urlOf(t, largeQueue)), Tags: map[string]string{"remuda:fleet": "rem"}})
+	must(err)
+	w.set(t, largeQueue, map[string]string{"VisibilityTimeout": "7"})
+	changes, err := w.Ensure(t.Context(), false)
+	const want = "look at queue remuda-large-on-demand: refused: it is that of the fleet with the prefix rem; choose another prefix, or another name for the resource class"
+	if !errors.Is(err, lifecycle.ErrRefused) || err.Error() != want || len(changes) != 0 {
+		t.Errorf("got  %v, %v\nwant %s", changes, err, want)
+	}
+	if found := w.attributesOf(t, largeQueue); found["VisibilityTimeout"] != "7" || w.tagsOf(t, largeQueue)["remuda:fleet"] != "rem" {
+		t.Errorf("it was changed: %v, %v", found, w.tagsOf(t, largeQueue))
+	}
+}
+
 func TestTimesAreWithinTheBoundsOfSQS(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -179,6 +234,10 @@ func TestEnsureWithoutPermission(t *testing.T) {
 	}{
 		"to find":   {"GetQueueUrl", false, "find queue remuda-large-spot: refused: sqs:GetQueueUrl: AccessDenied: Access to the resource is denied; allow the action sqs:GetQueueUrl (docs/iam)", 2},
 		"to create": {"CreateQueue", false, "create queue remuda-large-spot: refused: sqs:CreateQueue: AccessDenied: Access to the resource is denied; allow the action sqs:CreateQueue (docs/iam)", 2},
+		"to tag": {
+			"ListQueueTags", true,
+			"read the tags of queue remuda-large-spot: refused: sqs:ListQueueTags: AccessDenied: Access to the resource is denied; allow the action sqs:ListQueueTags (docs/iam)", 1,
+		},
 		"to look": {
 			"GetQueueAttributes", true,
 			"look at queue remuda-large-spot: refused: sqs:GetQueueAttributes: AccessDenied: Access to the resource is denied; allow the action sqs:GetQueueAttributes (docs/iam)", 1,
@@ -229,7 +288,7 @@ func TestEnsureIsOvertaken(t *testing.T) {
 		forward(r).Write(rw)
 	})
 	w.wantChanges(t, "a run", false,
-		updated(malformedQueue, "messages were kept for 96h0m0s, not for 336h0m0s; a received message was hidden for 1m17s, not for 30s; a receive waited for 0s, not for 1s"),
+		updated(malformedQueue, "it had no tag of its fleet; messages were kept for 96h0m0s, not for 336h0m0s; a received message was hidden for 1m17s, not for 30s; a receive waited for 0s, not for 1s"),
 		created(largeQueue, "7m0s"), created(spotQueue, "7m0s"))
 }
 

@@ -83,8 +83,9 @@ func New(client *sqs.Client, o Options) *Queue {
 	if o.Retention <= 0 {
 		o.Retention = hint.Retention
 	}
+	o.Prefix = cmp.Or(o.Prefix, "remuda")
 	return &Queue{
-		client: client, all: &named.Queues{Client: client, Missing: missing(client)}, prefix: cmp.Or(o.Prefix, "remuda"), queues: o.Queues, log: o.Logger,
+		client: client, all: &named.Queues{Client: client, Fleet: o.Prefix, Missing: missing(client)}, prefix: o.Prefix, queues: o.Queues, log: o.Logger,
 		visibility: within(minVisibility, o.Visibility, maxVisibility), retention: within(minRetention, o.Retention, maxRetention),
 	}
 }
@@ -297,6 +298,8 @@ func Actions() []aws.Permission {
 
 		{Action: "sqs:GetQueueUrl", Role: aws.RoleRefresh, On: aws.OnQueues, Why: "looks whether a queue exists"},
 		{Action: "sqs:GetQueueAttributes", Role: aws.RoleRefresh, On: aws.OnQueues, Why: "compares the queues with what they should be"},
+		{Action: "sqs:ListQueueTags", Role: aws.RoleRefresh, On: aws.OnQueues, Why: "looks whether a queue has the tag of the fleet, or of another"},
+		{Action: "sqs:TagQueue", Role: aws.RoleRefresh, On: aws.OnQueues, Why: "gives a queue the tag of the fleet, also while it makes it"},
 		{Action: "sqs:CreateQueue", Role: aws.RoleRefresh, On: aws.OnQueues, Why: "makes a queue that is missing"},
 		{Action: "sqs:SetQueueAttributes", Role: aws.RoleRefresh, On: aws.OnQueues, Why: "corrects the times and the encryption of a queue"},
 	}

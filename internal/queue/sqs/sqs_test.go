@@ -244,6 +244,8 @@ func TestActionsAreTheCallsThatAreMade(t *testing.T) {
 	w := newWorld(t)
 	w.ensure(t)
 	w.set(t, largeQueue, map[string]string{"VisibilityTimeout": "1"})
+	_, err := w.raw.UntagQueue(t.Context(), &api.UntagQueueInput{QueueUrl: ptr(w.urlOf(t, largeQueue)), TagKeys: []string{"remuda:fleet"}})
+	must(err)
 	w.ensure(t)
 	q := w.another(t)
 	if err := q.Send(t.Context(), message("i-1")); err != nil {
