@@ -8,6 +8,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/breaker"
 	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
 	"github.com/remuda-ci/remuda/internal/lifecycle/slots"
 	store "github.com/remuda-ci/remuda/internal/store/memory"
@@ -132,8 +133,8 @@ func (s mortalStore) UpdateFleetHold(ctx context.Context, h lifecycle.FleetHold)
 	return struckBy(s.fate, "hold the fleet", func() (lifecycle.FleetHold, error) { return s.Store.UpdateFleetHold(ctx, h) })
 }
 
-func (s mortalStore) UpdateBreaker(ctx context.Context, b lifecycle.Breaker) (lifecycle.Breaker, error) {
-	return struckBy(s.fate, "update breaker", func() (lifecycle.Breaker, error) { return s.Store.UpdateBreaker(ctx, b) })
+func (s mortalStore) UpdateBreaker(ctx context.Context, b breaker.Row) (breaker.Row, error) {
+	return struckBy(s.fate, "update breaker", func() (breaker.Row, error) { return s.Store.UpdateBreaker(ctx, b) })
 }
 
 func (s mortalStore) UpdateQuotaLedger(ctx context.Context, a ledger.Quota) (ledger.Quota, error) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/breaker"
 	"github.com/remuda-ci/remuda/internal/policy"
 	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
@@ -30,11 +31,11 @@ func TestWarmHostsAskTheSpotBreaker(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			spot := func(p *fleet.WarmPool) { p.Spec.UsageClass, p.Spec.AllowOnDemand = lifecycle.UsageSpot, tt.allow }
-			breaker := func(p *fleet.Pool) {
+			withBreaker := func(p *fleet.Pool) {
 				p.SpotBreaker = policy.SpotBreaker{Interruptions: 3, Within: 10 * time.Minute, Pause: open}
 			}
-			inBubbleOf(t, withWarm(warmPool(1, spot), breaker), func(ctx context.Context, t *testing.T, w *world) {
-				if _, err := w.store.UpdateBreaker(ctx, lifecycle.Breaker{Pool: "default", OpenUntil: time.Now().Add(open)}); err != nil {
+			inBubbleOf(t, withWarm(warmPool(1, spot), withBreaker), func(ctx context.Context, t *testing.T, w *world) {
+				if _, err := w.store.UpdateBreaker(ctx, breaker.Row{Pool: "default", OpenUntil: time.Now().Add(open)}); err != nil {
 					t.Fatal(err)
 				}
 				dry := w.fleet.NewRefresh(true)

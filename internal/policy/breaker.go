@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/breaker"
 )
 
 // SpotBreaker says when a pool stops launching spot hosts for a while: EC2 has taken so many back that the
@@ -21,21 +21,21 @@ func (p SpotBreaker) On() bool { return p.Interruptions > 0 }
 // Open reports whether spot is paused now. A breaker that is to be open for longer than
 // Pause was opened by a replica whose clock is ahead, or with a longer Pause: it counts
 // once Pause remains of it, and the next interruption opens it again.
-func (p SpotBreaker) Open(b lifecycle.Breaker, now time.Time) bool {
+func (p SpotBreaker) Open(b breaker.Row, now time.Time) bool {
 	return p.On() && now.Before(b.OpenUntil) && b.OpenUntil.Sub(now) <= p.Pause
 }
 
 // Heard counts the interruption of a host, once for each host, and reports whether that changed anything.
 // While the breaker is open another interruption prolongs nothing: those are of hosts from before.
-func (p SpotBreaker) Heard(b lifecycle.Breaker, instanceID string, now time.Time) (lifecycle.Breaker, bool) {
-	known := func(i lifecycle.Interruption) bool { return i.InstanceID == instanceID }
+func (p SpotBreaker) Heard(b breaker.Row, instanceID string, now time.Time) (breaker.Row, bool) {
+	known := func(i breaker.Interruption) bool { return i.InstanceID == instanceID }
 	if !p.On() || slices.ContainsFunc(b.Interruptions, known) {
 		return b, false
 	}
-	b.Interruptions = slices.DeleteFunc(slices.Clone(b.Interruptions), func(i lifecycle.Interruption) bool {
+	b.Interruptions = slices.DeleteFunc(slices.Clone(b.Interruptions), func(i breaker.Interruption) bool {
 		return now.Sub(i.At) >= p.Within
 	})
-	b.Interruptions = append(b.Interruptions, lifecycle.Interruption{InstanceID: instanceID, At: now})
+	b.Interruptions = append(b.Interruptions, breaker.Interruption{InstanceID: instanceID, At: now})
 	if most := max(p.Interruptions, interruptedAtMost); len(b.Interruptions) > most {
 		b.Interruptions = b.Interruptions[len(b.Interruptions)-most:]
 	}

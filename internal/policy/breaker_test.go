@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/breaker"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
@@ -32,7 +32,7 @@ func TestSpotBreaker(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			var b lifecycle.Breaker
+			var b breaker.Row
 			for _, h := range tt.heard {
 				b, _ = tt.policy.Heard(b, h.id, start.Add(h.at))
 			}
@@ -51,7 +51,7 @@ func TestSpotBreaker(t *testing.T) {
 
 func TestABreakerStaysSmall(t *testing.T) {
 	p := policy.SpotBreaker{Interruptions: 3, Within: time.Hour, Pause: time.Minute}
-	var b lifecycle.Breaker
+	var b breaker.Row
 	for n := range 1000 {
 		b, _ = p.Heard(b, fmt.Sprint(n), time.Unix(int64(n), 0))
 	}
@@ -65,7 +65,7 @@ func TestABreakerStaysSmall(t *testing.T) {
 func TestSpotBreakerAfterAClockThatIsAhead(t *testing.T) {
 	now := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 	p := policy.SpotBreaker{Interruptions: 1, Within: 10 * time.Minute, Pause: 30 * time.Minute}
-	b, _ := p.Heard(lifecycle.Breaker{}, "a", now.Add(time.Hour))
+	b, _ := p.Heard(breaker.Row{}, "a", now.Add(time.Hour))
 	if p.Open(b, now) {
 		t.Errorf("it is open until %s at %s", b.OpenUntil, now)
 	}

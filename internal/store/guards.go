@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/breaker"
 	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
 	"github.com/remuda-ci/remuda/internal/lifecycle/replicas"
 )
@@ -24,14 +25,14 @@ var FleetHolds = define(Spec[lifecycle.FleetHold]{
 })
 
 // Breakers are the breakers of the pools.
-var Breakers = define(Spec[lifecycle.Breaker]{
+var Breakers = define(Spec[breaker.Row]{
 	Name:       "breaker",
 	Label:      func(key Key) string { return "breaker of pool " + key[0] },
-	Key:        func(b *lifecycle.Breaker) Key { return Key{b.Pool} },
+	Key:        func(b *breaker.Row) Key { return Key{b.Pool} },
 	KeyColumns: []string{"name"},
-	Version:    func(b *lifecycle.Breaker) *int64 { return &b.Version },
+	Version:    func(b *breaker.Row) *int64 { return &b.Version },
 	Upsert:     true,
-	Blank:      func(key Key) lifecycle.Breaker { return lifecycle.Breaker{Pool: key[0]} },
+	Blank:      func(key Key) breaker.Row { return breaker.Row{Pool: key[0]} },
 	SQL:        Table{Name: "guards", Prefix: "breaker/"}, Dynamo: Table{Name: "leases", Prefix: "guard/breaker/"},
 })
 
@@ -83,12 +84,12 @@ func (s Store) UpdateFleetHold(ctx context.Context, h lifecycle.FleetHold) (life
 }
 
 // Breaker reads the breaker of a pool. One that was never written is empty and of version 0.
-func (s Store) Breaker(ctx context.Context, pool string) (lifecycle.Breaker, error) {
+func (s Store) Breaker(ctx context.Context, pool string) (breaker.Row, error) {
 	return get(ctx, s, Breakers, Key{pool})
 }
 
 // UpdateBreaker replaces the breaker whose stored version is b.Version (0: there is none): else ErrConflict.
-func (s Store) UpdateBreaker(ctx context.Context, b lifecycle.Breaker) (lifecycle.Breaker, error) {
+func (s Store) UpdateBreaker(ctx context.Context, b breaker.Row) (breaker.Row, error) {
 	return update(ctx, s, Breakers, b)
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/breaker"
 	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
 	"github.com/remuda-ci/remuda/internal/lifecycle/notice"
 	"github.com/remuda-ci/remuda/internal/lifecycle/replicas"
@@ -146,9 +147,9 @@ type GuardStore interface {
 	// is none) and returns it as stored, with the next version. Else: ErrLost.
 	UpdateFleetHold(ctx context.Context, h lifecycle.FleetHold) (lifecycle.FleetHold, error)
 	// Breaker reads the breaker of a pool.
-	Breaker(ctx context.Context, pool string) (lifecycle.Breaker, error)
+	Breaker(ctx context.Context, pool string) (breaker.Row, error)
 	// UpdateBreaker is UpdateFleetHold for a breaker.
-	UpdateBreaker(ctx context.Context, b lifecycle.Breaker) (lifecycle.Breaker, error)
+	UpdateBreaker(ctx context.Context, b breaker.Row) (breaker.Row, error)
 	// QuotaLedger reads the account of a limit.
 	QuotaLedger(ctx context.Context, name string) (ledger.Quota, error)
 	// UpdateQuotaLedger is UpdateFleetHold for an account.

@@ -8,14 +8,15 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/hosts"
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/breaker"
 	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
 // CountInterruption counts the interruption of a spot host for the breaker of its
 // pool. It is safe to repeat: each host counts once.
 func (ld *Ledger) CountInterruption(ctx context.Context, r lifecycle.Record, now time.Time) error {
-	breaker := ld.Pools[r.Pool].SpotBreaker
-	if ld.Guards == nil || !breaker.On() || r.UsageClass != lifecycle.UsageSpot || r.State == lifecycle.StateTerminated {
+	spot := ld.Pools[r.Pool].SpotBreaker
+	if ld.Guards == nil || !spot.On() || r.UsageClass != lifecycle.UsageSpot || r.State == lifecycle.StateTerminated {
 		return nil
 	}
 	return op.Rewrite("breaker of pool "+r.Pool, func() error {
@@ -23,7 +24,7 @@ func (ld *Ledger) CountInterruption(ctx context.Context, r lifecycle.Record, now
 		if err != nil {
 			return fmt.Errorf("read the breaker of pool %s: %w", r.Pool, err)
 		}
-		next, news := breaker.Heard(b, r.InstanceID, now)
+		next, news := spot.Heard(b, r.InstanceID, now)
 		if !news {
 			return nil
 		}
@@ -40,18 +41,18 @@ func (ld *Ledger) CountInterruption(ctx context.Context, r lifecycle.Record, now
 // SpotPaused returns why and until when the breaker of its pool pauses the spot hosts that a
 // request launches next; an empty why: it does not.
 func (ld *Ledger) SpotPaused(ctx context.Context, q lifecycle.Request, now time.Time) (why string, until time.Time, err error) {
-	breaker := ld.Pools[q.Spec.Pool].SpotBreaker
-	if ld.Guards == nil || !breaker.On() || UsageOf(q) != lifecycle.UsageSpot {
+	spot := ld.Pools[q.Spec.Pool].SpotBreaker
+	if ld.Guards == nil || !spot.On() || UsageOf(q) != lifecycle.UsageSpot {
 		return "", until, nil
 	}
 	b, err := ld.Guards.Breaker(ctx, q.Spec.Pool)
 	if err != nil {
 		return "", until, fmt.Errorf("read the breaker of pool %s: %w", q.Spec.Pool, err)
 	}
-	if !breaker.Open(b, now) {
+	if !spot.Open(b, now) {
 		return "", until, nil
 	}
-	return fmt.Sprintf("EC2 interrupted %d spot hosts or more of pool %s within %s", breaker.Interruptions, q.Spec.Pool, breaker.Within), b.OpenUntil, nil
+	return fmt.Sprintf("EC2 interrupted %d spot hosts or more of pool %s within %s", spot.Interruptions, q.Spec.Pool, spot.Within), b.OpenUntil, nil
 }
 
 // ThroughBreaker applies the breaker of its pool to the next launch of a request: on-demand
@@ -108,7 +109,7 @@ func (ld *Ledger) VersionRefused(ctx context.Context, _ lifecycle.Action, r, aft
 }
 
 // refuses reports whether the breaker keeps the pool from launching hosts from a version of its launch template.
-func refuses(b lifecycle.Breaker, template string, now time.Time) bool {
+func refuses(b breaker.Row, template string, now time.Time) bool {
 	return !b.RefusedAt.IsZero() && b.RefusedTemplate == template && now.Sub(b.RefusedAt).Abs() < RefusedFor
 }
 

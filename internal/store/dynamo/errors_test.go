@@ -17,6 +17,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/awstest"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/breaker"
 	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
 	"github.com/remuda-ci/remuda/internal/lifecycle/replicas"
 	"github.com/remuda-ci/remuda/internal/lifecycle/slots"
@@ -96,7 +97,7 @@ func methods(s *dynamo.Store) map[string]func(context.Context) error {
 		},
 		"leases Breaker": func(ctx context.Context) error { _, err := s.Breaker(ctx, jobPool); return err },
 		"leases UpdateBreaker": func(ctx context.Context) error {
-			_, err := s.UpdateBreaker(ctx, lifecycle.Breaker{Pool: jobPool})
+			_, err := s.UpdateBreaker(ctx, breaker.Row{Pool: jobPool})
 			return err
 		},
 		"leases Account": func(ctx context.Context) error { _, err := s.QuotaLedger(ctx, "pool/a"); return err },

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/breaker"
 	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
 	"github.com/remuda-ci/remuda/internal/lifecycle/replicas"
 	"github.com/remuda-ci/remuda/internal/lifecycle/slots"
@@ -41,7 +42,7 @@ func change(t *testing.T, s *memory.Store, name string) {
 	if holdErr == nil {
 		_, holdErr = s.UpdateFleetHold(ctx, hold)
 	}
-	_, breakerErr := s.UpdateBreaker(ctx, lifecycle.Breaker{Pool: name, Interruptions: []lifecycle.Interruption{{InstanceID: name}}})
+	_, breakerErr := s.UpdateBreaker(ctx, breaker.Row{Pool: name, Interruptions: []breaker.Interruption{{InstanceID: name}}})
 	_, accountErr := s.UpdateQuotaLedger(ctx, ledger.Quota{Name: name, Reservations: []ledger.Reservation{{RunID: name, HostKeys: []string{name}}}})
 	for _, err := range []error{
 		s.CreateInstance(ctx, r),

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/breaker"
 	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
 	"github.com/remuda-ci/remuda/internal/lifecycle/replicas"
 	"github.com/remuda-ci/remuda/internal/store"
@@ -25,18 +26,18 @@ var (
 			return s.FleetHold(ctx)
 		},
 	}
-	breakers = kind[lifecycle.Breaker]{
+	breakers = kind[breaker.Row]{
 		KindOf: store.Breakers, noun: "a breaker", blank: true,
 		keys: []store.Key{{jobPool}, {"other"}},
-		full: func(key store.Key) lifecycle.Breaker {
-			return lifecycle.Breaker{
+		full: func(key store.Key) breaker.Row {
+			return breaker.Row{
 				Pool: key[0], OpenUntil: start.Add(time.Hour), RefusedTemplate: "7", RefusedAt: start, Version: 1,
-				Interruptions: []lifecycle.Interruption{{InstanceID: "i-a", At: start}, {InstanceID: "i-b", At: start.Add(1)}},
+				Interruptions: []breaker.Interruption{{InstanceID: "i-a", At: start}, {InstanceID: "i-b", At: start.Add(1)}},
 			}
 		},
-		bare:   func(key store.Key) lifecycle.Breaker { return lifecycle.Breaker{Pool: key[0]} },
+		bare:   func(key store.Key) breaker.Row { return breaker.Row{Pool: key[0]} },
 		update: store.Store.UpdateBreaker,
-		get: func(s store.Store, ctx context.Context, key store.Key) (lifecycle.Breaker, error) {
+		get: func(s store.Store, ctx context.Context, key store.Key) (breaker.Row, error) {
 			return s.Breaker(ctx, key[0])
 		},
 	}
@@ -105,14 +106,14 @@ func testGuardNames(t *testing.T, w world) {
 	names := []string{"a", "A", "a ", "hold", "pool/a", "pool/a/b", "%", "'; --", "é\"{}\\"}
 	for i, name := range names {
 		ledgers.put(t, w, ledger.Quota{Name: name, Reservations: []ledger.Reservation{{RunID: name, Hosts: i + 1, At: start}}})
-		breakers.put(t, w, lifecycle.Breaker{Pool: name, OpenUntil: start.Add(time.Duration(i))})
+		breakers.put(t, w, breaker.Row{Pool: name, OpenUntil: start.Add(time.Duration(i))})
 		leases.put(t, w, replicas.Lease{Name: name, Holder: name})
 	}
 	for i, name := range names {
 		want := ledger.Quota{Name: name, Reservations: []ledger.Reservation{{RunID: name, Hosts: i + 1, At: start}}, Version: 1}
 		equal(t, "account "+name, want, ledgers.stored(t, w, name))
-		breaker := lifecycle.Breaker{Pool: name, OpenUntil: start.Add(time.Duration(i)), Version: 1}
-		equal(t, "breaker "+name, breaker, breakers.stored(t, w, name))
+		row := breaker.Row{Pool: name, OpenUntil: start.Add(time.Duration(i)), Version: 1}
+		equal(t, "breaker "+name, row, breakers.stored(t, w, name))
 		equal(t, "lease "+name, replicas.Lease{Name: name, Holder: name, Version: 1}, leases.stored(t, w, name))
 	}
 	equal(t, "the hold, which was never set", lifecycle.FleetHold{}, fleetHolds.stored(t, w))
