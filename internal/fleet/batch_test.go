@@ -3,7 +3,9 @@ package fleet_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -246,6 +248,69 @@ func TestARefusedBatchTouchesNoOther(t *testing.T) {
 		for i, err := range errs {
 			if refused := i%2 == 1; refused != errors.Is(err, lifecycle.ErrRefused) {
 				t.Errorf("request %d: %v", i, err)
+			}
+		}
+	})
+}
+
+// refusingSpot is a cloud that refuses all spot launches for a fault of the configuration, and makes others.
+type refusingSpot struct{ fleet.Compute }
+
+func (c refusingSpot) Launch(ctx context.Context, order lifecycle.LaunchOrder) ([]lifecycle.Machine, error) {
+	if order.UsageClass == lifecycle.UsageSpot {
+		return nil, fmt.Errorf("ec2:CreateFleet: %w: InvalidParameterValue: no such instance profile", lifecycle.ErrRefused)
+	}
+	return c.Compute.Launch(ctx, order)
+}
+
+// dyingAfterBatch is the store of a replica that dies once it has written what came of a batch.
+type dyingAfterBatch struct {
+	fleet.Store
+	die func()
+}
+
+func (s dyingAfterBatch) UpdateRequest(ctx context.Context, q lifecycle.Request) (lifecycle.Request, error) {
+	stored, err := s.Store.UpdateRequest(ctx, q)
+	if err == nil && q.Kind == lifecycle.RequestBatch {
+		s.die()
+		return q, ctx.Err()
+	}
+	return stored, err
+}
+
+// A request whose batch was refused is refused too, with the reason, if another process finds that in the row of the batch. It
+// is no shortage: a spot request does not fall back to on-demand for a fault that an operator has to mend.
+func TestTheRefusalOfABatchReachesAnotherProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		cloud := refusingSpot{w.compute}
+		ctx, die := context.WithCancel(t.Context())
+		defer die()
+		w.fleet = w.newFleet("first", gathering, func(o *fleet.Options) { o.Store, o.Compute = dyingAfterBatch{o.Store, die}, cloud })
+		var demands []fleet.Demand
+		for _, run := range []string{"alone", "b", "c"} {
+			d := demand(run, "r", 1)
+			d.Spec.UsageClass, d.Spec.AllowOnDemand = lifecycle.UsageSpot, true
+			demands = append(demands, d)
+		}
+		var wait sync.WaitGroup
+		for _, d := range demands {
+			wait.Go(func() { _, _ = w.provision(ctx, d) })
+			time.Sleep(time.Millisecond)
+		}
+		wait.Wait()
+		if ctx.Err() == nil {
+			t.Fatal("no launch was gathered")
+		}
+		w.fleet = w.newFleet("second", gathering, func(o *fleet.Options) { o.Compute = cloud })
+		for _, d := range demands[1:] {
+			_, err := w.provision(t.Context(), d)
+			if !errors.Is(err, lifecycle.ErrRefused) || !strings.Contains(err.Error(), "no such instance profile") {
+				t.Errorf("run %s: got error %v, want the refusal of its batch", d.RunID, err)
+			}
+			q, err := w.store.Request(t.Context(), d.Repository, d.RunID, d.RequestID)
+			if err != nil || q.OnDemand || q.Shortage != "" || q.Launches != 1 {
+				t.Errorf("run %s: on demand %t, shortage %q, %d launches, error %v; want neither, and one launch", d.RunID, q.OnDemand, q.Shortage, q.Launches, err)
 			}
 		}
 	})

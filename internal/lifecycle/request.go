@@ -90,6 +90,8 @@ type Request struct {
 	NotBefore time.Time `json:"notBefore,omitzero"`
 	// Shortage says what the last launch lacked.
 	Shortage string `json:"shortage,omitempty"`
+	// Refused: what the call of a batch lacked was refused, which is no shortage.
+	Refused bool `json:"refused,omitempty"`
 	// QuotaReason says which limit on hosts keeps the request from taking more, and which runs have those hosts.
 	QuotaReason string `json:"full,omitempty"`
 

@@ -26,7 +26,7 @@ type Share struct {
 	Answered bool
 	// Short is why there are fewer machines than the member ordered; "": there are not, or no call was made for it.
 	Short string
-	// Refused is what the call was refused with; nil: it was not, or another process made it.
+	// Refused is what the call was refused with; nil: it was not.
 	Refused error
 }
 
@@ -158,7 +158,7 @@ func (b *Batches) launch(ctx context.Context, q lifecycle.Request, fresh bool, n
 		if err != nil || machines == nil {
 			return q, nil, settlingLook, err
 		}
-		return q, &made{members: q.Members, machines: machines, short: q.Shortage}, 0, nil
+		return q, &made{members: q.Members, machines: machines, short: q.Shortage, refused: refusalOf(q)}, 0, nil
 	}
 	came, err := b.call(ctx, q, fresh, now)
 	if err != nil || came == nil {
@@ -176,9 +176,24 @@ func (b *Batches) launch(ctx context.Context, q lifecycle.Request, fresh bool, n
 	return stored, came, 0, nil
 }
 
+// refusal is the text of a lifecycle.ErrRefused that another process got.
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+
+func (refusal) Is(target error) bool { return target == lifecycle.ErrRefused }
+
+// refusalOf is what the call of a batch was refused with, by the batch's row; nil: it was not.
+func refusalOf(q lifecycle.Request) error {
+	if !q.Refused {
+		return nil
+	}
+	return refusal(q.Shortage)
+}
+
 // settled is the row of a batch with the machines that came.
 func settled(q lifecycle.Request, came *made, now time.Time) lifecycle.Request {
-	q.Outcome, q.Shortage = lifecycle.OutcomeReady, came.short
+	q.Outcome, q.Shortage, q.Refused = lifecycle.OutcomeReady, came.short, came.refused != nil
 	if len(came.machines) < q.Launch.Count {
 		q.Outcome = lifecycle.OutcomeShort
 	}
