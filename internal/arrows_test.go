@@ -57,7 +57,7 @@ var rooms = []room{
 	{"internal/e2e", anything, ""},
 	{"systemd", nil, "it is units, scripts and packages, and tests of them"},
 	{"deploy", nil, "it is templates, and tests of them"},
-	{"internal/firstcontact", []string{"internal/agent", "internal/github", "internal/tree", "internal/lifecycle"},
+	{"internal/firstcontact", []string{"internal/findings", "internal/agent", "internal/github", "internal/tree", "internal/lifecycle"},
 		"it asks GitHub itself, and reads the answers as the product does"},
 	{"internal/local", []string{"proto"}, "it runs the daemons as a user would and speaks to them by their contract"},
 
@@ -109,6 +109,7 @@ var rooms = []room{
 	{"internal/tree", nil, "it deletes and copies directories and does not know whose"},
 	{"internal/safefile", nil, "it reads and writes files and does not know of what"},
 	{"internal/ca", []string{"internal/safefile"}, "it issues certificates, whoever they are for"},
+	{"internal/findings", []string{"internal/retry"}, "it says what was found, whatever was looked at"},
 	{"internal/retry", nil, "it waits between tries and does not know of what"},
 	{"internal/logkey", nil, "it is a list of names"},
 	{"internal/secretfile", []string{"internal/lifecycle"}, "it reads secrets, whatever they are for"},

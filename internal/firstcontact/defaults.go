@@ -4,12 +4,14 @@ import (
 	"context"
 	"slices"
 	"strings"
+
+	"github.com/remuda-ci/remuda/internal/findings"
 )
 
 var defaultsCheck = check{
 	name: "defaults",
 	does: "registers runners with --no-default-labels and as just-in-time runners, and reads their labels",
-	assumptions: []Assumption{
+	assumptions: []findings.Assumption{
 		{
 			Name:     "no-default-labels",
 			Text:     "config.sh --no-default-labels registers a runner that has the labels of --labels alone.",
@@ -63,5 +65,5 @@ func (s *session) decideLabels(name string, want []string, got registered) {
 		slices.Sort(out)
 		return out
 	}
-	s.decide(name, slices.Equal(lower(want), lower(got.labels())), "the runner has %s", strings.Join(got.labels(), ", "))
+	s.Decide(name, slices.Equal(lower(want), lower(got.labels())), "the runner has %s", strings.Join(got.labels(), ", "))
 }

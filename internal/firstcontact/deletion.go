@@ -6,12 +6,13 @@ import (
 	"strings"
 
 	"github.com/remuda-ci/remuda/internal/agent"
+	"github.com/remuda-ci/remuda/internal/findings"
 )
 
 var deletionCheck = check{
 	name: "deletion",
 	does: "deletes registrations that are idle, gone and busy, over REST and by config.sh remove, and looks at the listener",
-	assumptions: []Assumption{
+	assumptions: []findings.Assumption{
 		{
 			Name:     "delete-idle",
 			Text:     "DELETE of an idle runner that listens is answered 204.",
@@ -75,7 +76,7 @@ func checkDeletion(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	s.decide("remove-gone", code == 0 || agent.RemovedBefore(output), "exit code %d, left %s: %s", code, listOf(r.files()), lastLines(output))
+	s.Decide("remove-gone", code == 0 || agent.RemovedBefore(output), "exit code %d, left %s: %s", code, listOf(r.files()), lastLines(output))
 	return deleteBusy(ctx, s)
 }
 
@@ -89,7 +90,7 @@ func deleteListening(ctx context.Context, s *session, r *runner) error {
 		return err
 	}
 	err = s.gh.deleteRunner(ctx, r.id)
-	s.decide("delete-idle", err == nil, "%s", answerOf(err))
+	s.Decide("delete-idle", err == nil, "%s", answerOf(err))
 	if err != nil {
 		return err
 	}
@@ -97,12 +98,12 @@ func deleteListening(ctx context.Context, s *session, r *runner) error {
 		return err
 	}
 	err = s.gh.deleteRunner(ctx, r.id)
-	s.decide("delete-gone", statusOf(err) == 404, "%s", answerOf(err))
+	s.Decide("delete-gone", statusOf(err) == 404, "%s", answerOf(err))
 	err = s.gh.setLabels(ctx, r.id, s.name("label"))
-	s.decide("label-gone", statusOf(err) == 404, "%s", answerOf(err))
+	s.Decide("label-gone", statusOf(err) == 404, "%s", answerOf(err))
 	output, code, err := r.remove(ctx)
 	if err == nil {
-		s.decide("remove-without-files", code == 0, "exit code %d: %s", code, lastLines(output))
+		s.Decide("remove-without-files", code == 0, "exit code %d: %s", code, lastLines(output))
 	}
 	return err
 }
@@ -132,13 +133,13 @@ func deleteBusy(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	s.decide("remove-busy", code != 0 && agent.JobAssigned(output), "exit code %d, left %s: %s", code, listOf(r.files()), lastLines(output))
+	s.Decide("remove-busy", code != 0 && agent.JobAssigned(output), "exit code %d, left %s: %s", code, listOf(r.files()), lastLines(output))
 	if err := gate.open(); err != nil {
 		return err
 	}
 	j, _, err := runs.completed(ctx)
 	if err == nil {
-		s.decide("delete-busy", statusOf(refused) == 422 && j.Conclusion == "success", "%s; the job ended as %s", answerOf(refused), j.Conclusion)
+		s.Decide("delete-busy", statusOf(refused) == 422 && j.Conclusion == "success", "%s; the job ended as %s", answerOf(refused), j.Conclusion)
 	}
 	return err
 }

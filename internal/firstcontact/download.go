@@ -56,7 +56,7 @@ func (s *session) unpack(ctx context.Context, url, want string) (string, error) 
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return "", err
 	}
-	s.say("unpacking")
+	s.Say("unpacking")
 	if out, err := exec.CommandContext(ctx, "tar", "-xzf", archive, "-C", dir).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("unpack %s: %w: %s", url, err, lastLines(string(out)))
 	}

@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/remuda-ci/remuda/internal/findings"
 )
 
 // Options say what to check, and where.
@@ -77,35 +79,6 @@ func (t Times) withDefaults() Times {
 	return t
 }
 
-// Verdict is what a run says about an assumption.
-type Verdict string
-
-// The verdicts.
-const (
-	Confirmed Verdict = "confirmed"
-	Refuted   Verdict = "refuted"
-	Undecided Verdict = "undecided"
-)
-
-// Assumption is something that Remuda takes for true.
-type Assumption struct {
-	// Name is unique among all.
-	Name string `json:"name"`
-	// Text is the assumption, as a sentence.
-	Text string `json:"assumption"`
-	// ReliedOn says where the project relies on it: paths from its root, before a colon or the end.
-	ReliedOn string `json:"relied_on"`
-}
-
-// Finding is an assumption with its verdict.
-type Finding struct {
-	Check string `json:"check"`
-	Assumption
-	Verdict Verdict `json:"verdict"`
-	// Saw is what happened.
-	Saw string `json:"saw"`
-}
-
 // check decides some assumptions in one go.
 type check struct {
 	name string
@@ -113,7 +86,7 @@ type check struct {
 	does string
 	// without, if it is set, says why the check cannot be made with some options; empty: it can.
 	without     func(Options) string
-	assumptions []Assumption
+	assumptions []findings.Assumption
 	run         func(context.Context, *session) error
 }
 
@@ -132,8 +105,8 @@ func Checks() []string {
 }
 
 // Assumptions are all that the checks decide, by the name of their check.
-func Assumptions() map[string][]Assumption {
-	all := map[string][]Assumption{}
+func Assumptions() map[string][]findings.Assumption {
+	all := map[string][]findings.Assumption{}
 	for _, c := range checks {
 		all[c.name] = c.assumptions
 	}
@@ -142,16 +115,16 @@ func Assumptions() map[string][]Assumption {
 
 // Report is the result of a run.
 type Report struct {
-	Repository    string    `json:"repository"`
-	APIURL        string    `json:"api_url"`
-	RunnerVersion string    `json:"runner_version"`
-	StartedAt     time.Time `json:"started_at"`
-	Findings      []Finding `json:"findings"`
+	Repository    string             `json:"repository"`
+	APIURL        string             `json:"api_url"`
+	RunnerVersion string             `json:"runner_version"`
+	StartedAt     time.Time          `json:"started_at"`
+	Findings      []findings.Finding `json:"findings"`
 }
 
-// Refuted are the findings that say so.
-func (r Report) Refuted() []Finding {
-	return slices.DeleteFunc(slices.Clone(r.Findings), func(f Finding) bool { return f.Verdict != Refuted })
+// Text writes a table of the findings, and more about those that are refuted.
+func (r Report) Text(out io.Writer) error {
+	return findings.Text(out, fmt.Sprintf("What Remuda assumes, at %s with actions/runner %s", r.APIURL, r.RunnerVersion), r.Findings)
 }
 
 // Run makes the checks and removes everything that it made, also when ctx ends. An error of a check leaves its other assumptions

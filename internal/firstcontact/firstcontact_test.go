@@ -19,6 +19,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/remuda-ci/remuda/internal/findings"
 	"github.com/remuda-ci/remuda/internal/firstcontact"
 	"github.com/remuda-ci/remuda/internal/githubsim"
 	"github.com/remuda-ci/remuda/internal/githubsim/openapitest"
@@ -160,8 +161,8 @@ func (w *world) options(only ...string) firstcontact.Options {
 }
 
 // verdicts are those of a report, by the assumption.
-func verdicts(r firstcontact.Report) map[string]firstcontact.Verdict {
-	out := map[string]firstcontact.Verdict{}
+func verdicts(r firstcontact.Report) map[string]findings.Verdict {
+	out := map[string]findings.Verdict{}
 	for _, f := range r.Findings {
 		out[f.Name] = f.Verdict
 	}
@@ -248,10 +249,10 @@ func TestStandIn(t *testing.T) {
 	if err != nil {
 		t.Errorf("%v\n%s", err, w.progress.String())
 	}
-	want := map[string]firstcontact.Verdict{}
+	want := map[string]findings.Verdict{}
 	for _, list := range firstcontact.Assumptions() {
 		for _, a := range list {
-			want[a.Name] = firstcontact.Confirmed
+			want[a.Name] = findings.Confirmed
 		}
 	}
 	if d := cmp.Diff(want, verdicts(report)); d != "" {
@@ -259,7 +260,7 @@ func TestStandIn(t *testing.T) {
 	}
 	var text, object bytes.Buffer
 	w.check(report.Text(&text))
-	w.check(report.JSON(&object))
+	w.check(findings.JSON(&object, report))
 	if said := text.String() + object.String() + w.progress.String(); strings.Contains(said, secret) {
 		t.Error("the token is in the output")
 	}
@@ -351,7 +352,7 @@ func TestRefuted(t *testing.T) {
 			report, err := firstcontact.Run(t.Context(), o)
 			w.check(err)
 			for name, verdict := range verdicts(report) {
-				if (verdict == firstcontact.Refuted) != (name == c.refuted) {
+				if (verdict == findings.Refuted) != (name == c.refuted) {
 					t.Errorf("%s is %s", name, verdict)
 				}
 			}
@@ -380,7 +381,7 @@ func TestInterrupt(t *testing.T) {
 		t.Errorf("%v\n%s", err, w.progress.String())
 	}
 	got := verdicts(report)
-	if got["delete-gone"] != firstcontact.Confirmed || got["delete-busy"] != firstcontact.Undecided || got["sigint"] != firstcontact.Undecided {
+	if got["delete-gone"] != findings.Confirmed || got["delete-busy"] != findings.Undecided || got["sigint"] != findings.Undecided {
 		t.Errorf("%v", got)
 	}
 	w.clean(o)

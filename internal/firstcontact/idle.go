@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/remuda-ci/remuda/internal/findings"
 )
 
 var idleCheck = check{
@@ -17,7 +19,7 @@ var idleCheck = check{
 		}
 		return ""
 	},
-	assumptions: []Assumption{
+	assumptions: []findings.Assumption{
 		{
 			Name:     "idle-jit-removed",
 			Text:     "GitHub removes a just-in-time runner that listens without a job, within ten minutes.",
@@ -54,7 +56,7 @@ func checkIdle(ctx context.Context, s *session) error {
 	}
 	got, err := s.gh.runner(ctx, standby.id)
 	if unless(err, 404) == nil {
-		s.decide("idle-runner-stays", err == nil && got.Status == "online" && slices.Equal(got.labels(), []string{label}),
+		s.Decide("idle-runner-stays", err == nil && got.Status == "online" && slices.Equal(got.labels(), []string{label}),
 			"%s; it is %s, with the labels %s", answerOf(err), cmp.Or(got.Status, "gone"), strings.Join(got.labels(), ", "))
 	}
 	return unless(err, 404)
@@ -83,10 +85,10 @@ func watchIdle(ctx context.Context, s *session) error {
 		return err
 	}
 	if !gone {
-		s.decide("idle-jit-removed", false, "it was there still, %s after it began to listen", seconds(time.Since(since)))
-		s.leave("idle-jit-listener", "the runner was not removed")
+		s.Decide("idle-jit-removed", false, "it was there still, %s after it began to listen", findings.Seconds(time.Since(since)))
+		s.Leave("idle-jit-listener", "the runner was not removed")
 		return nil
 	}
-	s.decide("idle-jit-removed", true, "it was gone %s after it began to listen", seconds(time.Since(since)))
+	s.Decide("idle-jit-removed", true, "it was gone %s after it began to listen", findings.Seconds(time.Since(since)))
 	return l.decideEnd(ctx, "idle-jit-listener", func() bool { return l.code() == 0 || l.code() == 1 })
 }

@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/remuda-ci/remuda/internal/findings"
 )
 
 var labelsCheck = check{
 	name: "labels",
 	does: "queues a job, gives its label to an idle listening runner by PUT, takes the label away, and registers the runner again",
-	assumptions: []Assumption{
+	assumptions: []findings.Assumption{
 		{
 			Name:     "found-by-name",
 			Text:     "The list of runners with a name has the runner of exactly that name, as soon as it listens.",
@@ -51,7 +53,7 @@ func checkLabels(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	s.decide("found-by-name", len(found) == 1 && found[0].ID == r.id, "runners on the list: %d", len(found))
+	s.Decide("found-by-name", len(found) == 1 && found[0].ID == r.id, "runners on the list: %d", len(found))
 	if err := checkAssigned(ctx, s, l, hot); err != nil {
 		return err
 	}
@@ -74,7 +76,7 @@ func checkAssigned(ctx context.Context, s *session, l *listener, hot string) err
 	case err != nil:
 		return err
 	case !quiet:
-		s.leave("label-assigns", "the job had a runner before the label was set")
+		s.Leave("label-assigns", "the job had a runner before the label was set")
 		return nil
 	}
 	begun := time.Now()
@@ -90,11 +92,11 @@ func checkAssigned(ctx context.Context, s *session, l *listener, hot string) err
 		return err
 	}
 	if !came {
-		s.decide("label-assigns", false, "the job waits still, %s after the label was set", seconds(time.Since(set)))
+		s.Decide("label-assigns", false, "the job waits still, %s after the label was set", findings.Seconds(time.Since(set)))
 		return waits.cancel(ctx)
 	}
 	at, _ := l.printed(lineJob)
-	s.decide("label-assigns", true, "the PUT took %s, and the runner had the job %s later", seconds(set.Sub(begun)), seconds(at.Sub(set)))
+	s.Decide("label-assigns", true, "the PUT took %s, and the runner had the job %s later", findings.Seconds(set.Sub(begun)), findings.Seconds(at.Sub(set)))
 	_, _, err = waits.completed(ctx)
 	return err
 }
@@ -114,7 +116,7 @@ func checkRemovedLabel(ctx context.Context, s *session, r *runner, hot, spare st
 	}
 	_, took, err := waits.completed(ctx)
 	if err == nil {
-		s.decide("label-removed", true, "the job waited for %s, and had run %s after the label was back", seconds(s.Times.Quiet), seconds(took))
+		s.Decide("label-removed", true, "the job waited for %s, and had run %s after the label was back", findings.Seconds(s.Times.Quiet), findings.Seconds(took))
 	}
 	return err
 }
@@ -134,7 +136,7 @@ func checkReplaced(ctx context.Context, s *session, r *runner, hot, third string
 	if err != nil || waits == nil {
 		return err
 	}
-	s.decide("label-replaced", true, "the job waited for %s without a runner", seconds(s.Times.Quiet))
+	s.Decide("label-replaced", true, "the job waited for %s without a runner", findings.Seconds(s.Times.Quiet))
 	return waits.cancel(ctx)
 }
 
@@ -148,7 +150,7 @@ func (s *session) startWaiting(ctx context.Context, label, assumption, otherwise
 	if err != nil || quiet {
 		return waits, err
 	}
-	s.decide(assumption, false, "%s", otherwise)
+	s.Decide(assumption, false, "%s", otherwise)
 	_, _, err = waits.completed(ctx)
 	return nil, err
 }

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/remuda-ci/remuda/internal/findings"
 	"github.com/remuda-ci/remuda/internal/firstcontact"
 )
 
@@ -43,7 +44,7 @@ func TestCutOff(t *testing.T) {
 		}
 		got := verdicts(report)
 		for _, name := range []string{"label-assigns", "no-default-labels", "jit-labels"} {
-			if got[name] != firstcontact.Undecided {
+			if got[name] != findings.Undecided {
 				t.Errorf("%s is %s", name, got[name])
 			}
 		}

@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"github.com/remuda-ci/remuda/internal/findings"
 )
 
 var refusedCheck = check{
 	name: "refused",
 	does: "runs jobs whose job-started hook fails, and whose hook also kills the worker",
-	assumptions: []Assumption{
+	assumptions: []findings.Assumption{
 		{
 			Name:     "failed-hook-runs-steps",
 			Text:     "After a job-started hook that only fails, steps with always() run.",
@@ -73,7 +75,7 @@ func checkRefused(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	s.decide("failed-hook-runs-steps", len(ran) > 0, "%s; the job ended as %s", stepsText(ran), j.Conclusion)
+	s.Decide("failed-hook-runs-steps", len(ran) > 0, "%s; the job ended as %s", stepsText(ran), j.Conclusion)
 	if err := os.WriteFile(hook, []byte(killingHook), 0o755); err != nil {
 		return err
 	}
@@ -91,19 +93,19 @@ func checkKilled(ctx context.Context, s *session, l *listener, hook, label strin
 		return err
 	}
 	ran := stepsThatRan(s)
-	s.decide("refused-runs-nothing", len(ran) == 0, "%s", stepsText(ran))
-	s.decide("refused-fails", j.Conclusion == "failure" && took.Minutes() < 1, "it ended as %s, %s after it was queued", j.Conclusion, seconds(took))
+	s.Decide("refused-runs-nothing", len(ran) == 0, "%s", stepsText(ran))
+	s.Decide("refused-fails", j.Conclusion == "failure" && took.Minutes() < 1, "it ended as %s, %s after it was queued", j.Conclusion, findings.Seconds(took))
 	text, err := runs.log(ctx)
 	if err != nil {
 		return err
 	}
-	s.decide("refused-log", strings.Contains(text, refusalText), "the log has %d lines with the reason, and ends: %s",
+	s.Decide("refused-log", strings.Contains(text, refusalText), "the log has %d lines with the reason, and ends: %s",
 		strings.Count(text, refusalText), lastLines(text))
 	if err := os.WriteFile(hook, []byte("#!/bin/bash\nexit 0\n"), 0o755); err != nil {
 		return err
 	}
 	if l.ended() {
-		s.decide("refused-listener", false, "it ended with exit code %d", l.code())
+		s.Decide("refused-listener", false, "it ended with exit code %d", l.code())
 		return nil
 	}
 	next, err := s.startJob(ctx, label, step{script: "true"})
@@ -112,7 +114,7 @@ func checkKilled(ctx context.Context, s *session, l *listener, hook, label strin
 	}
 	j, _, err = next.completed(ctx)
 	if err == nil {
-		s.decide("refused-listener", j.Conclusion == "success", "the next job ended as %s", j.Conclusion)
+		s.Decide("refused-listener", j.Conclusion == "success", "the next job ended as %s", j.Conclusion)
 	}
 	return err
 }

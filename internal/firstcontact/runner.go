@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/findings"
 	"github.com/remuda-ci/remuda/internal/tree"
 )
 
@@ -92,7 +93,7 @@ func (r *runner) register(ctx context.Context, labels string, more ...string) er
 
 // tryRegister is register, with the exit code of config.sh as a result.
 func (r *runner) tryRegister(ctx context.Context, labels string, more ...string) (output string, code int, took time.Duration, err error) {
-	r.s.say("registering runner %s", r.name)
+	r.s.Say("registering runner %s", r.name)
 	t, err := r.s.gh.registrationToken(ctx)
 	if err != nil {
 		return "", 0, 0, err
@@ -188,7 +189,7 @@ func (l *listener) printed(line string) (time.Time, bool) {
 
 // start starts the listener with more in its environment, and does not wait for it.
 func (r *runner) start(more ...string) (*listener, error) {
-	r.s.say("starting the listener of %s", r.name)
+	r.s.Say("starting the listener of %s", r.name)
 	l := &listener{r: r, done: make(chan struct{}), at: map[string]time.Time{}}
 	l.cmd = exec.Command(filepath.Join(r.dir, "bin", "Runner.Listener"), "run")
 	l.cmd.Dir, l.cmd.Env = r.dir, environment(more...)
@@ -266,11 +267,11 @@ func (l *listener) decideEnd(ctx context.Context, assumption string, holds func(
 	case err != nil:
 		return err
 	case !ended:
-		s.decide(assumption, false, "it listens still, %s later", seconds(took))
+		s.Decide(assumption, false, "it listens still, %s later", findings.Seconds(took))
 		l.kill()
 	default:
-		s.decide(assumption, holds(), "it ended %s later with exit code %d, left %s and said: %s",
-			seconds(took), l.code(), listOf(l.r.files()), lastLines(l.output()))
+		s.Decide(assumption, holds(), "it ended %s later with exit code %d, left %s and said: %s",
+			findings.Seconds(took), l.code(), listOf(l.r.files()), lastLines(l.output()))
 	}
 	return nil
 }
@@ -283,7 +284,7 @@ func (l *listener) stop(ctx context.Context) error {
 	l.signal(syscall.SIGINT)
 	took, ended, err := l.awaitEnd(ctx, l.r.s.Times.Stop)
 	if err == nil && !ended {
-		err = fmt.Errorf("the listener did not end within %s of SIGINT", seconds(took))
+		err = fmt.Errorf("the listener did not end within %s of SIGINT", findings.Seconds(took))
 	}
 	return err
 }

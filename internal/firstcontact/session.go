@@ -7,22 +7,19 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
-	"github.com/remuda-ci/remuda/internal/retry"
+	"github.com/remuda-ci/remuda/internal/findings"
 )
 
 // session is one run of the checks, with all that it made.
 type session struct {
 	Options
+	*findings.Record
 	gh      *gitHub
 	id      string // begins the names of runners, labels and branches
 	dir     string
-	version string // of the runner
-	begun   time.Time
-	check   string // the one that is made now
-	decided map[string]Finding
+	version string  // of the runner
 	failed  []error // of checks that did not come to their end
 
 	made      int // names given
@@ -33,8 +30,6 @@ type session struct {
 
 	// What registrations and starts took, for the check of times.
 	configured, listened []time.Duration
-
-	mu sync.Mutex // of Progress
 }
 
 func newSession(o Options) (*session, error) {
@@ -45,18 +40,18 @@ func newSession(o Options) (*session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a directory: %w", err)
 	}
-	return &session{Options: o, gh: newGitHub(o), id: newID(), dir: dir, begun: time.Now()}, nil
+	return &session{Options: o, gh: newGitHub(o), id: newID(), dir: dir, Record: findings.NewRecord(o.Progress)}, nil
 }
 
 // prepare checks that the token may do what the checks need, and gets a runner.
 func (s *session) prepare(ctx context.Context) error {
-	s.check = "prepare"
-	s.say("checking the token at %s for %s", s.APIURL, s.Repository)
+	s.Begin("prepare")
+	s.Say("checking the token at %s for %s", s.APIURL, s.Repository)
 	if _, err := s.gh.registrationToken(ctx); err != nil {
 		return s.gh.firstRefusal(err)
 	}
 	if s.Runner == "" {
-		s.say("downloading the newest runner")
+		s.Say("downloading the newest runner")
 		dir, err := s.download(ctx)
 		if err != nil {
 			return fmt.Errorf("give --runner DIR, since the newest runner cannot be downloaded: %w", err)
@@ -64,13 +59,13 @@ func (s *session) prepare(ctx context.Context) error {
 		s.Runner = dir
 	}
 	s.version = versionOf(s.Runner)
-	s.say("the runner is %s, and everything made is named %s", s.version, s.id)
+	s.Say("the runner is %s, and everything made is named %s", s.version, s.id)
 	return nil
 }
 
 // make makes one check and returns what it decided.
-func (s *session) make(ctx context.Context, c check) []Finding {
-	s.check, s.decided = c.name, map[string]Finding{}
+func (s *session) make(ctx context.Context, c check) []findings.Finding {
+	s.Begin(c.name)
 	if c.without != nil {
 		if reason := c.without(s.Options); reason != "" {
 			return s.findings(c, reason)
@@ -82,10 +77,10 @@ func (s *session) make(ctx context.Context, c check) []Finding {
 	case s.gh.away != nil:
 		return s.findings(c, "the run ended before, since GitHub was out of reach")
 	}
-	s.say("%s", c.does)
+	s.Say("%s", c.does)
 	before, otherwise := len(s.runs), "the check did not come that far"
 	if err := c.run(ctx, s); err != nil {
-		s.say("the check ends: %v", err)
+		s.Say("the check ends: %v", err)
 		s.failed = append(s.failed, fmt.Errorf("check %s: %w", c.name, err))
 		otherwise = err.Error()
 	}
@@ -116,42 +111,8 @@ func (s *session) endRuns(ctx context.Context, runs []int64) error {
 }
 
 // findings are those of a check. What it did not decide is undecided for the given reason.
-func (s *session) findings(c check, otherwise string) []Finding {
-	var list []Finding
-	for _, a := range c.assumptions {
-		f, ok := s.decided[a.Name]
-		if !ok {
-			f = Finding{Verdict: Undecided, Saw: otherwise}
-		}
-		f.Check, f.Assumption = c.name, a
-		list = append(list, f)
-	}
-	return list
-}
-
-// decide gives the verdict on an assumption of the present check.
-func (s *session) decide(name string, holds bool, saw string, args ...any) {
-	verdict := Refuted
-	if holds {
-		verdict = Confirmed
-	}
-	s.put(name, verdict, saw, args...)
-}
-
-// leave says why an assumption is not decided.
-func (s *session) leave(name, saw string, args ...any) { s.put(name, Undecided, saw, args...) }
-
-func (s *session) put(name string, verdict Verdict, saw string, args ...any) {
-	f := Finding{Verdict: verdict, Saw: fmt.Sprintf(saw, args...)}
-	s.decided[name] = f
-	s.say("%s is %s: %s", name, verdict, f.Saw)
-}
-
-// say writes a line of progress, with the time since the begin.
-func (s *session) say(format string, args ...any) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	fmt.Fprintf(s.Progress, "%7.1f s  %-9s  %s\n", time.Since(s.begun).Seconds(), s.check, fmt.Sprintf(format, args...))
+func (s *session) findings(c check, otherwise string) []findings.Finding {
+	return s.Record.Findings(c.name, c.assumptions, otherwise)
 }
 
 // name is a new one for a runner, a label or a branch.
@@ -160,12 +121,9 @@ func (s *session) name(kind string) string {
 	return fmt.Sprintf("%s-%s-%d", s.id, kind, s.made)
 }
 
-// sayEvery is between two lines of progress of one wait.
-const sayEvery = 10 * time.Second
-
 // await looks at GitHub every Poll until ok, and returns how long that took and whether it came within the limit.
 func (s *session) await(ctx context.Context, limit time.Duration, what string, ok func() (bool, error)) (took time.Duration, came bool, err error) {
-	return s.awaitEvery(ctx, s.Times.Poll, limit, what, ok)
+	return s.Await(ctx, s.Times.Poll, limit, what, ok)
 }
 
 // watchEvery is between two looks at this machine, which cost nothing.
@@ -173,60 +131,25 @@ const watchEvery = 20 * time.Millisecond
 
 // watch is await for something on this machine.
 func (s *session) watch(ctx context.Context, limit time.Duration, what string, ok func() (bool, error)) (took time.Duration, came bool, err error) {
-	return s.awaitEvery(ctx, watchEvery, limit, what, ok)
-}
-
-func (s *session) awaitEvery(
-	ctx context.Context, every, limit time.Duration, what string, ok func() (bool, error),
-) (took time.Duration, came bool, err error) {
-	begun := time.Now()
-	said := begun
-	for {
-		come, err := ok()
-		took = time.Since(begun)
-		if err != nil || come || took >= limit {
-			return took, come, err
-		}
-		if time.Since(said) >= sayEvery {
-			said = time.Now()
-			s.say("waiting for %s (%s of %s)", what, seconds(took), seconds(limit))
-		}
-		if err := retry.Sleep(ctx, min(every, limit-took)); err != nil {
-			return took, false, err
-		}
-	}
+	return s.Await(ctx, watchEvery, limit, what, ok)
 }
 
 // must is await for what everything after it needs.
 func (s *session) must(ctx context.Context, what string, ok func() (bool, error)) (time.Duration, error) {
 	took, came, err := s.await(ctx, s.Times.Patience, what, ok)
-	return took, unlessCame(took, came, err, what)
+	return took, findings.UnlessCame(took, came, err, what)
 }
 
 // mustWatch is watch for what everything after it needs.
 func (s *session) mustWatch(ctx context.Context, what string, ok func() (bool, error)) (time.Duration, error) {
 	took, came, err := s.watch(ctx, s.Times.Patience, what, ok)
-	return took, unlessCame(took, came, err, what)
-}
-
-func unlessCame(took time.Duration, came bool, err error, what string) error {
-	if err == nil && !came {
-		err = fmt.Errorf("waited %s for %s without success", seconds(took), what)
-	}
-	return err
-}
-
-func seconds(d time.Duration) string {
-	if d >= 2*time.Minute {
-		return fmt.Sprintf("%.1f min", d.Minutes())
-	}
-	return fmt.Sprintf("%.2f s", d.Seconds())
+	return took, findings.UnlessCame(took, came, err, what)
 }
 
 // cleanUp removes everything that was made. What it cannot remove is in its error.
 func (s *session) cleanUp(ctx context.Context) error {
-	s.check = "clean up"
-	s.say("removing branches, runs and runners")
+	s.Begin("clean up")
+	s.Say("removing branches, runs and runners")
 	if s.gh.away != nil {
 		s.gh.away = nil // it may be back
 		// A run that is not cancelled is not deleted either, and then deleteRuns says so.

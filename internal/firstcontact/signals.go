@@ -4,12 +4,14 @@ import (
 	"context"
 	"slices"
 	"syscall"
+
+	"github.com/remuda-ci/remuda/internal/findings"
 )
 
 var signalsCheck = check{
 	name: "signals",
 	does: "ends idle listeners by SIGINT and SIGTERM",
-	assumptions: []Assumption{
+	assumptions: []findings.Assumption{
 		{
 			Name:     "sigint",
 			Text:     "An idle listener ends on SIGINT with exit code 0, within 30 s.",
@@ -47,22 +49,22 @@ func checkSignals(ctx context.Context, s *session) error {
 	if l, err = r.listen(ctx); err != nil {
 		return err
 	}
-	s.decide("sigint-closes-session", !l.metSession(), "the next listener listened after %s", seconds(s.listened[len(s.listened)-1]))
+	s.Decide("sigint-closes-session", !l.metSession(), "the next listener listened after %s", findings.Seconds(s.listened[len(s.listened)-1]))
 	_, err = endBy(ctx, l, "sigterm", syscall.SIGTERM, 0, 128+int(syscall.SIGTERM))
 	return err
 }
 
 // endBy sends a signal to a listener, and decides by its exit code.
 func endBy(ctx context.Context, l *listener, name string, sig syscall.Signal, codes ...int) (ended bool, err error) {
-	l.r.s.say("sending %s", sig)
+	l.r.s.Say("sending %s", sig)
 	l.signal(sig)
 	took, ended, err := l.awaitEnd(ctx, l.r.s.Times.Stop)
 	switch {
 	case err != nil:
 	case !ended:
-		l.r.s.decide(name, false, "it runs still, %s later", seconds(took))
+		l.r.s.Decide(name, false, "it runs still, %s later", findings.Seconds(took))
 	default:
-		l.r.s.decide(name, slices.Contains(codes, l.code()), "it ended %s later with exit code %d", seconds(took), l.code())
+		l.r.s.Decide(name, slices.Contains(codes, l.code()), "it ended %s later with exit code %d", findings.Seconds(took), l.code())
 	}
 	return ended, err
 }

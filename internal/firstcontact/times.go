@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/remuda-ci/remuda/internal/findings"
 )
 
 // The bounds that the project's own limits set.
@@ -19,7 +21,7 @@ const (
 var timesCheck = check{
 	name: "times",
 	does: "measures config.sh, the listener, the session of one that was killed, and how late the flags follow",
-	assumptions: []Assumption{
+	assumptions: []findings.Assumption{
 		{
 			Name:     "config-time",
 			Text:     "config.sh takes less than 60 s. The demo models 3 s.",
@@ -62,8 +64,8 @@ func checkTimes(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	s.decide("config-time", slices.Max(s.configured) < registerLimit, "%s", spread(s.configured))
-	s.decide("listen-time", slices.Max(s.listened) < connectLimit, "%s", spread(s.listened))
+	s.Decide("config-time", slices.Max(s.configured) < registerLimit, "%s", spread(s.configured))
+	s.Decide("listen-time", slices.Max(s.listened) < connectLimit, "%s", spread(s.listened))
 	if err := busyLag(ctx, s, r, label); err != nil {
 		return err
 	}
@@ -76,7 +78,7 @@ func checkTimes(ctx context.Context, s *session) error {
 		return got.Status == "offline", err
 	})
 	if err == nil {
-		s.decide("offline-lag", offline && took <= offlineLimit, "%s", after(took, offline))
+		s.Decide("offline-lag", offline && took <= offlineLimit, "%s", after(took, offline))
 	}
 	return err
 }
@@ -84,14 +86,14 @@ func checkTimes(ctx context.Context, s *session) error {
 // spread is the least, the middle and the longest of some times.
 func spread(list []time.Duration) string {
 	sorted := slices.Sorted(slices.Values(list))
-	return fmt.Sprintf("%d took %s to %s, in the median %s", len(sorted), seconds(sorted[0]), seconds(sorted[len(sorted)-1]), seconds(sorted[len(sorted)/2]))
+	return fmt.Sprintf("%d took %s to %s, in the median %s", len(sorted), findings.Seconds(sorted[0]), findings.Seconds(sorted[len(sorted)-1]), findings.Seconds(sorted[len(sorted)/2]))
 }
 
 func after(took time.Duration, came bool) string {
 	if !came {
-		return "not within " + seconds(took)
+		return "not within " + findings.Seconds(took)
 	}
-	return "after " + seconds(took)
+	return "after " + findings.Seconds(took)
 }
 
 // busyLag measures how late the busy flag follows a job.
@@ -122,7 +124,7 @@ func busyLag(ctx context.Context, s *session, r *runner, label string) error {
 	}
 	down, fell, err := flag(false)
 	if err == nil {
-		s.decide("busy-lag", rose && fell && up <= busyLimit && down <= busyLimit, "set %s of the first step, cleared %s of the end", after(up, rose), after(down, fell))
+		s.Decide("busy-lag", rose && fell && up <= busyLimit && down <= busyLimit, "set %s of the first step, cleared %s of the end", after(up, rose), after(down, fell))
 	}
 	return err
 }
@@ -146,12 +148,12 @@ func deadSession(ctx context.Context, s *session, l *listener) (*listener, error
 	at, listens := next.printed(lineListening)
 	switch {
 	case listens:
-		s.decide("dead-session", at.Sub(begun) <= sessionLimit+connectLimit, "it listened after %s; met the old session: %t", seconds(at.Sub(begun)), next.metSession())
+		s.Decide("dead-session", at.Sub(begun) <= sessionLimit+connectLimit, "it listened after %s; met the old session: %t", findings.Seconds(at.Sub(begun)), next.metSession())
 		return next, nil
 	case came:
-		s.decide("dead-session", false, "it ended after %s with exit code %d and said: %s", seconds(took), next.code(), lastLines(next.output()))
+		s.Decide("dead-session", false, "it ended after %s with exit code %d and said: %s", findings.Seconds(took), next.code(), lastLines(next.output()))
 	default:
-		s.decide("dead-session", false, "it did not listen within %s", seconds(took))
+		s.Decide("dead-session", false, "it did not listen within %s", findings.Seconds(took))
 	}
 	return nil, nil
 }

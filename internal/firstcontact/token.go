@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/agent"
+	"github.com/remuda-ci/remuda/internal/findings"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
@@ -17,7 +18,7 @@ var tokenCheck = check{
 		}
 		return ""
 	},
-	assumptions: []Assumption{
+	assumptions: []findings.Assumption{
 		{
 			Name:     "expired-token",
 			Text:     "config.sh remove with an expired token fails with words that the agent reads as GitHub's refusal, not as success or a job.",
@@ -54,6 +55,6 @@ func checkToken(ctx context.Context, s *session) error {
 		return err
 	}
 	refused := code != 0 && agent.RefusedBy(output) == lifecycle.CauseGitHub && !agent.RemovedBefore(output) && !agent.JobAssigned(output)
-	s.decide("expired-token", refused, "exit code %d: %s", code, lastLines(output))
+	s.Decide("expired-token", refused, "exit code %d: %s", code, lastLines(output))
 	return nil
 }

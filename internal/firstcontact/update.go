@@ -9,13 +9,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/remuda-ci/remuda/internal/findings"
 	"github.com/remuda-ci/remuda/internal/github/jitconfig"
 )
 
 var updateCheck = check{
 	name: "update",
 	does: "decodes a just-in-time configuration, and starts an older runner with and without DisableUpdate in it",
-	assumptions: []Assumption{
+	assumptions: []findings.Assumption{
 		{
 			Name:     "jit-decodes",
 			Text:     "A just-in-time configuration is base64 of a JSON object of files in base64, and .runner among them is JSON without DisableUpdate.",
@@ -43,15 +44,15 @@ func checkUpdate(ctx context.Context, s *session) error {
 	}
 	changed, err := jitconfig.DisableUpdate(j.Config)
 	if err != nil {
-		s.decide("jit-decodes", false, "%v", err)
+		s.Decide("jit-decodes", false, "%v", err)
 		return nil
 	}
 	names := settingsOf(j.Config)
-	s.decide("jit-decodes", !slices.ContainsFunc(names, isDisableUpdate) && slices.ContainsFunc(settingsOf(changed), isDisableUpdate),
+	s.Decide("jit-decodes", !slices.ContainsFunc(names, isDisableUpdate) && slices.ContainsFunc(settingsOf(changed), isDisableUpdate),
 		".runner has %s", strings.Join(names, ", "))
 	if s.OldRunner == "" {
-		s.leave("update-without", "no --old-runner was given")
-		s.leave("update-disabled", "no --old-runner was given")
+		s.Leave("update-without", "no --old-runner was given")
+		s.Leave("update-disabled", "no --old-runner was given")
 		return s.gh.deleteRunner(ctx, j.Runner.ID)
 	}
 	if err := checkUpdates(ctx, s, j.Config); err != nil {
@@ -88,7 +89,7 @@ func startJIT(ctx context.Context, s *session, config string) (*listener, error)
 	if err != nil {
 		return nil, err
 	}
-	s.say("runner %s is of version %s", r.name, versionOf(s.OldRunner))
+	s.Say("runner %s is of version %s", r.name, versionOf(s.OldRunner))
 	return r.listen(ctx, inputPrefix+"JITCONFIG="+config)
 }
 
@@ -116,16 +117,16 @@ func checkNoUpdate(ctx context.Context, s *session, config, label string) error 
 		return err
 	}
 	if !ended {
-		s.decide("update-disabled", false, "it listens still, %s later, without a job", seconds(took))
+		s.Decide("update-disabled", false, "it listens still, %s later, without a job", findings.Seconds(took))
 		return runs.cancel(ctx)
 	}
 	if l.code() != 0 {
-		s.decide("update-disabled", false, "it ended with exit code %d and said: %s", l.code(), lastLines(l.output()))
+		s.Decide("update-disabled", false, "it ended with exit code %d and said: %s", l.code(), lastLines(l.output()))
 		return runs.cancel(ctx)
 	}
 	j, _, err := runs.completed(ctx)
 	if err == nil {
-		s.decide("update-disabled", j.Conclusion == "success", "the job ended as %s, and the listener with exit code %d", j.Conclusion, l.code())
+		s.Decide("update-disabled", j.Conclusion == "success", "the job ended as %s, and the listener with exit code %d", j.Conclusion, l.code())
 	}
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/remuda-ci/remuda/internal/agent"
+	"github.com/remuda-ci/remuda/internal/findings"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
@@ -16,7 +17,7 @@ var versionCheck = check{
 		}
 		return ""
 	},
-	assumptions: []Assumption{
+	assumptions: []findings.Assumption{
 		{
 			Name:     "refused-version",
 			Text:     "The words with which GitHub refuses a version, at registration or to a listener, are those that the agent reads as such.",
@@ -34,7 +35,7 @@ func checkVersion(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	s.say("runner %s is of version %s", r.name, versionOf(s.RefusedRunner))
+	s.Say("runner %s is of version %s", r.name, versionOf(s.RefusedRunner))
 	output, code, _, err := r.tryRegister(ctx, s.name("label"))
 	if err != nil {
 		return err
@@ -51,12 +52,12 @@ func checkVersion(ctx context.Context, s *session) error {
 			return err
 		}
 		if !ended {
-			s.leave("refused-version", "version %s listens: give an older one", versionOf(s.RefusedRunner))
+			s.Leave("refused-version", "version %s listens: give an older one", versionOf(s.RefusedRunner))
 			return nil
 		}
 		output, code = l.output(), l.code()
 	}
-	s.decide("refused-version", code == agent.CodeDeprecated || agent.RefusedBy(output) == lifecycle.CauseVersion,
+	s.Decide("refused-version", code == agent.CodeDeprecated || agent.RefusedBy(output) == lifecycle.CauseVersion,
 		"%s ended with exit code %d and said: %s", where, code, lastLines(output))
 	return nil
 }

@@ -29,7 +29,7 @@ func (s *session) startJob(ctx context.Context, label string, steps ...step) (*s
 		fmt.Fprintf(&text, "        run: |\n          %s\n", strings.ReplaceAll(st.script, "\n", "\n          "))
 	}
 	branch := s.name("branch")
-	s.say("starting a run for the label %s", label)
+	s.Say("starting a run for the label %s", label)
 	s.branches = append(s.branches, branch)
 	sha, err := s.gh.pushFile(ctx, branch, ".github/workflows/first-contact.yml", text.String())
 	if err != nil {

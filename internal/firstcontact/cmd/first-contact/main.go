@@ -11,30 +11,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 
+	"github.com/remuda-ci/remuda/internal/findings"
 	"github.com/remuda-ci/remuda/internal/firstcontact"
 )
 
-const (
-	exitRefuted = 1
-	exitFailed  = 2
-)
-
-func main() {
-	// A write to a pipe without a reader would end the program before its clean-up: Ctrl-C ends the tee of
-	// "first-contact … 2>&1 | tee log" too. The signal is caught, since the runners would inherit it if it was ignored.
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code, err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintf(os.Stderr, "first-contact: %v\n", err)
-	}
-	os.Exit(code)
-}
+func main() { os.Exit(findings.Program("first-contact", run)) }
 
 func run(ctx context.Context, args []string, out, progress io.Writer) (int, error) {
 	var o firstcontact.Options
@@ -54,33 +37,27 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (int, erro
 	only := flags.String("only", "", "`NAMES` of checks, separated by commas: "+strings.Join(firstcontact.Checks(), ", "))
 	output := flags.String("output", "text", "text or json")
 	if err := flags.Parse(args); err != nil {
-		return exitFailed, err
+		return findings.ExitFailed, err
 	}
 	if flags.NArg() > 0 || o.Repository == "" || *tokenFile == "" || *output != "text" && *output != "json" {
-		return exitFailed, errors.New("usage: first-contact --repository OWNER/NAME --token-file FILE [--output text|json]; --help lists the rest")
+		return findings.ExitFailed, errors.New("usage: first-contact --repository OWNER/NAME --token-file FILE [--output text|json]; --help lists the rest")
 	}
 	if *only != "" {
 		o.Only = strings.Split(*only, ",")
 	}
 	token, err := readToken(*tokenFile, progress)
 	if err != nil {
-		return exitFailed, fmt.Errorf("--token-file: %w", err)
+		return findings.ExitFailed, fmt.Errorf("--token-file: %w", err)
 	}
 	o.Token, o.Progress = token, progress
 	report, err := firstcontact.Run(ctx, o)
 	switch {
 	case *output == "json" && len(report.Findings) > 0:
-		err = errors.Join(err, report.JSON(out))
+		err = errors.Join(err, findings.JSON(out, report))
 	case report.RunnerVersion != "": // else no check could be made, and the error says why
 		err = errors.Join(err, report.Text(out))
 	}
-	switch {
-	case err != nil:
-		return exitFailed, err
-	case len(report.Refuted()) > 0:
-		return exitRefuted, nil
-	}
-	return 0, nil
+	return findings.ExitCode(report.Findings, err)
 }
 
 // readToken reads the file with the token, and warns where other users can read it too.

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/remuda-ci/remuda/internal/findings"
 	"github.com/remuda-ci/remuda/internal/firstcontact"
 )
 
@@ -57,8 +58,8 @@ func TestWhatCannotBeRunExitsWith2(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var out, progress bytes.Buffer
 			code, err := run(t.Context(), c.args, &out, &progress)
-			if code != exitFailed || err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("exit code %d, %v; want %d and %s", code, err, exitFailed, c.want)
+			if code != findings.ExitFailed || err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("exit code %d, %v; want %d and %s", code, err, findings.ExitFailed, c.want)
 			}
 			if err != nil && strings.Contains(err.Error()+progress.String(), "secret") {
 				t.Errorf("the token is in %v and %s", err, &progress)
@@ -103,7 +104,7 @@ func TestFirstAnswer(t *testing.T) {
 					t.Error("no findings")
 				}
 				for _, f := range report.Findings {
-					if f.Verdict != firstcontact.Undecided {
+					if f.Verdict != findings.Undecided {
 						t.Errorf("%s is %s", f.Name, f.Verdict)
 					}
 				}
@@ -120,7 +121,7 @@ func TestJSONWithoutGitHub(t *testing.T) {
 	}
 	args := []string{"--repository", "acme/app", "--token-file", token, "--api-url", "http://127.0.0.1:1", "--only", "labels,idle"}
 	var out, progress bytes.Buffer
-	if code, err := run(t.Context(), append(args, "--output", "json"), &out, &progress); code != exitFailed || err == nil {
+	if code, err := run(t.Context(), append(args, "--output", "json"), &out, &progress); code != findings.ExitFailed || err == nil {
 		t.Errorf("exit code %d, %v", code, err)
 	}
 	var report firstcontact.Report
@@ -132,7 +133,7 @@ func TestJSONWithoutGitHub(t *testing.T) {
 		t.Errorf("%d findings", len(report.Findings))
 	}
 	for _, f := range report.Findings {
-		if f.Verdict != firstcontact.Undecided || !strings.HasPrefix(f.Saw, "cannot reach GitHub at http://127.0.0.1:1") {
+		if f.Verdict != findings.Undecided || !strings.HasPrefix(f.Saw, "cannot reach GitHub at http://127.0.0.1:1") {
 			t.Errorf("%+v", f)
 		}
 	}

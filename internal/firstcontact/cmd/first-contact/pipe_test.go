@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/findings"
 	"github.com/remuda-ci/remuda/internal/githubsim"
 	"github.com/remuda-ci/remuda/internal/githubsim/runner"
 	"github.com/remuda-ci/remuda/internal/testrun"
@@ -121,8 +122,8 @@ func TestCleansUpWithoutReader(t *testing.T) {
 		<-ended
 		t.Fatal("it did not end")
 	}
-	if code := cmd.ProcessState.ExitCode(); code != exitFailed {
-		t.Errorf("%s, want exit code %d", cmd.ProcessState, exitFailed)
+	if code := cmd.ProcessState.ExitCode(); code != findings.ExitFailed {
+		t.Errorf("%s, want exit code %d", cmd.ProcessState, findings.ExitFailed)
 	}
 	files, err := os.ReadDir(work)
 	if err != nil {
