@@ -25,6 +25,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/config"
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/permissions"
 	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
@@ -93,7 +94,7 @@ func TestPoliciesOfKeys(t *testing.T) {
 
 func TestEveryActionIsExplained(t *testing.T) {
 	got := controld(t, "iam", "--explain")
-	for _, p := range permissions() {
+	for _, p := range permissions.All() {
 		if p.Why == "" || !strings.Contains(got.stdout, p.Why) {
 			t.Errorf("%s of %s is not explained", p.Action, p.Role)
 		}

@@ -21,6 +21,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/resources"
+	"github.com/remuda-ci/remuda/internal/permissions"
 )
 
 // checkTimeout bounds the check of the account, which makes some dozens of calls.
@@ -140,7 +141,7 @@ func (r accountReport) table(out io.Writer, err error) {
 
 // checkPermissions rehearses launches and the end of a machine.
 func checkPermissions(ctx context.Context, c *config.Config, probe *accountProbe) []permissionCheck {
-	policy := aws.Policy(aws.RoleControld, permissions(), policyNames(c, "*", "", ""))
+	policy := aws.Policy(aws.RoleControld, permissions.All(), policyNames(c, "*", "", ""))
 	checks := []permissionCheck{}
 	for _, r := range probe.rehearse(ctx, rehearsals(c)) {
 		check := permissionCheck{resultAllowed, r.Action, r.Of, ""}

@@ -12,10 +12,8 @@ import (
 	"text/tabwriter"
 
 	"github.com/remuda-ci/remuda/internal/aws"
-	"github.com/remuda-ci/remuda/internal/compute/ec2"
 	"github.com/remuda-ci/remuda/internal/config"
-	"github.com/remuda-ci/remuda/internal/host/power"
-	"github.com/remuda-ci/remuda/internal/queue/sqs"
+	"github.com/remuda-ci/remuda/internal/permissions"
 	"github.com/remuda-ci/remuda/internal/services/ecs"
 	"github.com/remuda-ci/remuda/internal/store/dynamo"
 )
@@ -48,7 +46,7 @@ func iamPolicy(_ context.Context, call *call) error {
 	case format == "cloudformation" && path != "":
 		return call.misused("--format cloudformation takes the names of a template's parameters and resources, and so no --config")
 	case format == "cloudformation":
-		_, err := io.WriteString(call.stdout, aws.Policy(aws.Role(role), permissions(), aws.TemplateNames()).CloudFormation())
+		_, err := io.WriteString(call.stdout, aws.Policy(aws.Role(role), permissions.All(), aws.TemplateNames()).CloudFormation())
 		return err
 	case path == "":
 		return call.misused("--config is required")
@@ -59,7 +57,7 @@ func iamPolicy(_ context.Context, call *call) error {
 	if err != nil {
 		return wrongConfig(err)
 	}
-	names, needed := policyNames(c, account, hostRole, hostProfile), permissions()
+	names, needed := policyNames(c, account, hostRole, hostProfile), permissions.All()
 	switch {
 	case c.WithoutHosts && aws.Role(role) == aws.RoleHost:
 		return &configError{fmt.Errorf("%s has services only: there are no hosts that need a role", path)}
@@ -77,15 +75,6 @@ func iamPolicy(_ context.Context, call *call) error {
 	}
 	_, err = io.WriteString(call.stdout, text)
 	return err
-}
-
-// permissions are the actions that the adapters and this program call.
-func permissions() []aws.Permission {
-	return slices.Concat(dynamo.Actions(), sqs.Actions(), ec2.Actions(), ecs.Actions(), power.Actions(), []aws.Permission{
-		{Action: "iam:GetInstanceProfile", Role: aws.RoleControld, On: aws.OnProfile, Why: "at start: the id of the hosts' role, which begins the key of each host"},
-		{Action: "servicequotas:GetServiceQuota", Role: aws.RoleControld, On: aws.OnAll, Why: "config check --aws: the quotas of vCPU; nothing else reads them, so it may be left out"},
-		{Action: "iam:GetInstanceProfile", Role: aws.RoleRefresh, On: aws.OnProfile, Why: "config check --aws: is the hosts' profile there"},
-	})
 }
 
 // policyNames are the names that a policy allows. Where the configuration names no region they allow any.
@@ -119,7 +108,7 @@ func explainActions(out io.Writer, roles []aws.Role) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "ROLE\tACTION\tON\tWHY")
 	for _, role := range roles {
-		for _, p := range permissions() {
+		for _, p := range permissions.All() {
 			if p.Role == role {
 				fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", p.Role, p.Action, p.On, p.Why)
 			}

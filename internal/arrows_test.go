@@ -59,6 +59,9 @@ var rooms = []room{
 	{"deploy", nil, "it is templates, and tests of them"},
 	{"internal/firstcontact", []string{"internal/findings", "internal/agent", "internal/github", "internal/tree", "internal/lifecycle"},
 		"it asks GitHub itself, and reads the answers as the product does"},
+	{"internal/firstaccount", []string{
+		"internal/findings", "internal/permissions", "internal/compute", "internal/store", "internal/lifecycle", "internal/aws",
+	}, "it asks AWS itself, by the calls of the product"},
 	{"internal/local", []string{"proto"}, "it runs the daemons as a user would and speaks to them by their contract"},
 
 	{"proto", nil, "generated code stands alone"},
@@ -105,6 +108,8 @@ var rooms = []room{
 	{"internal/host/imds", []string{"internal/aws"}, "it says what EC2 says, in words of its own"},
 	{"internal/host/power", []string{"internal/aws"}, "it ends a machine of EC2 and knows nothing else of a host"},
 	{"internal/aws", []string{"internal/lifecycle"}, "the AWS adapters share it, so it knows none of them"},
+	{"internal/permissions", []string{"internal/store", "internal/queue", "internal/compute", "internal/services/ecs", "internal/host/power", "internal/aws"},
+		"it gathers what the adapters say of themselves"},
 	{"internal/proc", nil, "it reads /proc and knows nothing of hosts"},
 	{"internal/tree", nil, "it deletes and copies directories and does not know whose"},
 	{"internal/safefile", nil, "it reads and writes files and does not know of what"},

@@ -115,6 +115,18 @@ func (p *Proxy) Handle(service, operation string, hook Hook) {
 	p.hooks[aws.Call{Service: service, Operation: operation}] = hook
 }
 
+// Wrap puts a hook around the one that answers the calls of an operation, or around the emulator.
+func (p *Proxy) Wrap(service, operation string, around func(next Hook) Hook) {
+	call := aws.Call{Service: service, Operation: operation}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	next := p.hooks[call]
+	if next == nil {
+		next = func(w http.ResponseWriter, r *http.Request, forward func(*http.Request) *Answer) { forward(r).Write(w) }
+	}
+	p.hooks[call] = around(next)
+}
+
 // struckCalls is how many calls with a fault are remembered for tests that wait for one.
 const struckCalls = 1024
 

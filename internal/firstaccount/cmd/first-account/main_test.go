@@ -1,0 +1,296 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/remuda-ci/remuda/internal/awstest"
+	"github.com/remuda-ci/remuda/internal/findings"
+	"github.com/remuda-ci/remuda/internal/firstaccount"
+)
+
+// TestStandIns runs everything against the stand-ins, which do what Remuda assumes about AWS.
+func TestStandIns(t *testing.T) {
+	w := newWorld(t)
+	w.proxy.Wrap("ec2", "CreateFleet", w.atOnce)
+	code := w.run("--yes", "--output", "json")
+	want := map[string]findings.Verdict{}
+	for _, list := range firstaccount.Assumptions() {
+		for _, a := range list {
+			want[a.Name] = findings.Confirmed
+		}
+	}
+	want["key-lives"], want["boot-agent"] = findings.Undecided, findings.Undecided
+	if d := cmp.Diff(want, w.verdicts()); d != "" || code != 0 {
+		t.Errorf("exit code %d (-want +got):\n%s\n%s\n%s", code, d, &w.stdout, &w.stderr)
+	}
+	if strings.Contains(w.stdout.String(), "\"assumption\": \"\"") {
+		t.Error(w.stdout.String())
+	}
+	w.clean()
+}
+
+// TestRefuted has AWS do otherwise than assumed.
+func TestRefuted(t *testing.T) {
+	for name, c := range map[string]struct {
+		args    []string
+		refuted []string
+		// also are assumptions that hold then.
+		also  []string
+		world func(*world)
+	}{
+		"a launch is not allowed": {
+			args: []string{"--only", "policy"}, refuted: []string{"launch-allowed"}, also: []string{"template-allowed", "plain-refused"},
+			world: func(w *world) { w.gap.Deny("CreateFleet") },
+		},
+		"a launch without a tag is allowed": {
+			args: []string{"--only", "policy"}, refuted: []string{"plain-refused"}, also: []string{"launch-allowed"},
+			world: func(w *world) {
+				w.proxy.Handle("ec2", "RunInstances", fails(http.StatusPreconditionFailed, "DryRunOperation"))
+			},
+		},
+		"a machine of another fleet may be ended": {
+			args: []string{"--only", "policy"}, refuted: []string{"foreign-end-refused"},
+			world: func(w *world) {
+				w.proxy.Wrap("ec2", "TerminateInstances", dryRun(fails(http.StatusPreconditionFailed, "DryRunOperation")))
+			},
+		},
+		"a dry run without the right fails otherwise": {
+			args: []string{"--only", "dry-run"}, refuted: []string{"dry-terminate-instances"}, also: []string{"dry-create-fleet"},
+			world: func(w *world) {
+				w.proxy.Wrap("ec2", "TerminateInstances", dryRun(fails(http.StatusBadRequest, "InvalidInstanceID.NotFound")))
+			},
+		},
+		"volumes have no tags": {
+			args: []string{"--only", "launch"}, refuted: []string{"volume-tags"}, also: []string{"interface-tags", "machine-tags"},
+			world: func(w *world) { w.proxy.Wrap("ec2", "DescribeVolumes", without("remuda:fleet")) },
+		},
+		"a profile is not shown": {
+			args: []string{"--only", "launch"}, refuted: []string{"profile-shown"}, also: []string{"machine-tags"},
+			world: func(w *world) { w.proxy.Wrap("ec2", "DescribeInstances", without("iamInstanceProfile")) },
+		},
+		"a token counts for nothing": {
+			args: []string{"--only", "token"}, refuted: []string{"token-repeat", "token-other", "token-running"},
+			world: func(w *world) {
+				w.proxy.Wrap("ec2", "CreateFleet", otherTokens)
+				w.proxy.Wrap("ec2", "CreateFleet", w.atOnce)
+			},
+		},
+		"errors name no type": {
+			args: []string{"--only", "errors"}, refuted: []string{"errors-type"}, also: []string{"errors-in-answer", "errors-place", "none-fits"},
+			world: func(w *world) { w.set(func() { w.typeless = true }) },
+		},
+		"CreateFleet is throttled": {
+			args: []string{"--only", "rate"}, refuted: []string{"rate-one", "rate-two"},
+			world: func(w *world) {
+				w.proxy.Inject(awstest.Fault{Service: "ec2", Operation: "CreateFleet", From: 4, Kind: awstest.Throttle})
+			},
+		},
+		"a machine with a key ends": {
+			args: []string{"--only", "keys", "--kms-key-id", "1234abcd-12ab-34cd-56ef-1234567890ab"}, refuted: []string{"key-lives"},
+			world: func(w *world) { w.gap.EndNew("Client.InvalidKMSKey.InvalidState", "The KMS key is disabled") },
+		},
+		"tables are made one at a time": {
+			args: []string{"--only", "tables"}, refuted: []string{"tables-at-once"}, also: []string{"tables-made"},
+			world: func(w *world) { w.proxy.Wrap("dynamodb", "CreateTable", refusedOnce("LimitExceededException")) },
+		},
+		"hosts may do everything": {
+			args: []string{"--only", "host"}, refuted: []string{"host-other-rows", "host-other-end", "host-nothing-else"}, also: []string{"host-own-rows", "host-own-end"},
+			world: func(w *world) { w.set(func() { w.rights = "all" }) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			c.world(w)
+			if code := w.run(append(c.args, "--yes", "--output", "json")...); code != findings.ExitRefuted {
+				t.Errorf("exit code %d", code)
+			}
+			got := w.verdicts()
+			for name, verdict := range got {
+				if (verdict == findings.Refuted) != slices.Contains(c.refuted, name) {
+					t.Errorf("%s is %s", name, verdict)
+				}
+			}
+			for _, name := range c.also {
+				if got[name] != findings.Confirmed {
+					t.Errorf("%s is %s", name, got[name])
+				}
+			}
+			if t.Failed() {
+				t.Log(w.stderr.String())
+			}
+			w.clean()
+		})
+	}
+}
+
+// fails is a hook that refuses every call.
+func fails(status int, code string) awstest.Hook {
+	return func(rw http.ResponseWriter, r *http.Request, _ func(*http.Request) *awstest.Answer) {
+		awstest.Fail(rw, r, status, code, "by the test")
+	}
+}
+
+// dryRun lets a hook answer calls with DryRun.
+func dryRun(hook awstest.Hook) func(awstest.Hook) awstest.Hook {
+	return func(next awstest.Hook) awstest.Hook {
+		return func(rw http.ResponseWriter, r *http.Request, forward func(*http.Request) *awstest.Answer) {
+			if form, err := awstest.Form(r); err == nil && form.Get("DryRun") == "true" {
+				hook(rw, r, forward)
+				return
+			}
+			next(rw, r, forward)
+		}
+	}
+}
+
+// without gives another name to something in an answer.
+func without(name string) func(awstest.Hook) awstest.Hook {
+	return func(next awstest.Hook) awstest.Hook {
+		return func(rw http.ResponseWriter, r *http.Request, forward func(*http.Request) *awstest.Answer) {
+			answer := httptest.NewRecorder()
+			next(answer, r, forward)
+			body := bytes.ReplaceAll(answer.Body.Bytes(), []byte(name), []byte("other"))
+			(&awstest.Answer{Status: answer.Code, Header: answer.Header(), Body: body}).Write(rw)
+		}
+	}
+}
+
+// otherTokens gives each call a token of its own.
+func otherTokens(next awstest.Hook) awstest.Hook {
+	var n atomic.Int64
+	return func(rw http.ResponseWriter, r *http.Request, forward func(*http.Request) *awstest.Answer) {
+		form, err := awstest.Form(r)
+		if err == nil {
+			form.Set("ClientToken", fmt.Sprintf("%s/%d", form.Get("ClientToken"), n.Add(1)))
+			r = awstest.WithForm(r, form)
+		}
+		next(rw, r, forward)
+	}
+}
+
+// refusedOnce refuses the first call of each of a hook.
+func refusedOnce(code string) func(awstest.Hook) awstest.Hook {
+	return func(next awstest.Hook) awstest.Hook {
+		var n atomic.Int64
+		return func(rw http.ResponseWriter, r *http.Request, forward func(*http.Request) *awstest.Answer) {
+			if n.Add(1) == 1 {
+				awstest.Fail(rw, r, http.StatusBadRequest, code, "by the test")
+				return
+			}
+			next(rw, r, forward)
+		}
+	}
+}
+
+// TestInterrupt ends a run by SIGINT while a launch is made.
+func TestInterrupt(t *testing.T) {
+	w := newWorld(t)
+	cmd := make(chan *exec.Cmd, 1)
+	var once sync.Once
+	w.proxy.Wrap("ec2", "CreateFleet", func(next awstest.Hook) awstest.Hook {
+		return func(rw http.ResponseWriter, r *http.Request, forward func(*http.Request) *awstest.Answer) {
+			next(rw, r, forward) // it is launched, and its answer is lost
+			once.Do(func() {
+				if err := (<-cmd).Process.Signal(os.Interrupt); err != nil {
+					t.Error(err)
+				}
+			})
+			<-r.Context().Done()
+		}
+	})
+	started := w.start("--yes", "--output", "json", "--only", "policy,launch")
+	cmd <- started
+	if code := w.wait(started); code != findings.ExitFailed || !strings.Contains(w.stderr.String(), "first-account: it was interrupted") {
+		t.Errorf("exit code %d\n%s", code, &w.stderr)
+	}
+	if got := w.verdicts(); got["template-allowed"] != findings.Confirmed || got["launch-allowed"] != findings.Undecided || got["shown-soon"] != findings.Undecided {
+		t.Errorf("%v\n%s", got, &w.stderr)
+	}
+	w.clean()
+}
+
+// TestFailures has a call fail in the middle: what was made until then is removed.
+func TestFailures(t *testing.T) {
+	for name, c := range map[string]struct {
+		service, operation string
+		want               string // in the error
+	}{
+		"the profile is not made":       {"iam", "CreateInstanceProfile", "make instance profile first-account-"},
+		"the role is not assumed":       {"sts", "AssumeRole", "assume role first-account-"},
+		"a template is not made":        {"ec2", "CreateLaunchTemplate", "check launch: "},
+		"interfaces are not shown":      {"ec2", "DescribeNetworkInterfaces", "check launch: look for network interfaces"},
+		"the machine cannot be watched": {"ec2", "DescribeInstanceStatus", "check boot: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.proxy.Inject(awstest.Fault{Service: c.service, Operation: c.operation, From: 1, Kind: awstest.InternalError})
+			code := w.run("--yes", "--only", "launch,boot")
+			if code != findings.ExitFailed || !strings.Contains(w.stderr.String(), c.want) {
+				t.Errorf("exit code %d, want %s\n%s", code, c.want, &w.stderr)
+			}
+			w.clean()
+		})
+	}
+}
+
+// TestLeftOver has the removal fail: the error names what is left, the next run makes nothing, and --clean removes it.
+func TestLeftOver(t *testing.T) {
+	w := newWorld(t)
+	var may atomic.Bool
+	w.proxy.Wrap("iam", "DeleteRole", func(next awstest.Hook) awstest.Hook {
+		return func(rw http.ResponseWriter, r *http.Request, forward func(*http.Request) *awstest.Answer) {
+			if may.Load() {
+				next(rw, r, forward)
+			} else {
+				awstest.Fail(rw, r, http.StatusForbidden, "AccessDenied", "by the test")
+			}
+		}
+	})
+	code := w.run("--yes", "--only", "errors", "--clean-time", "3s")
+	if want := "left in the account: roles first-account-"; code != findings.ExitFailed || !strings.Contains(w.stderr.String(), want) {
+		t.Errorf("exit code %d, want %s\n%s", code, want, &w.stderr)
+	}
+	may.Store(true)
+	before := w.left()
+	for _, mode := range []string{"--yes", "--plan"} {
+		code = w.run(mode)
+		if want := "another run is at work or has left something: roles first-account-"; code != findings.ExitFailed || !strings.Contains(w.stderr.String(), want) {
+			t.Errorf("%s: exit code %d, want %s\n%s", mode, code, want, &w.stderr)
+		}
+	}
+	if d := cmp.Diff(before, w.left()); d != "" || len(before) != 2 {
+		t.Errorf("a refused run has changed something (-want +got):\n%s", d)
+	}
+	if code := w.run("--clean"); code != 0 {
+		t.Errorf("exit code %d\n%s", code, &w.stderr)
+	}
+	w.clean()
+}
+
+// TestPlan makes nothing.
+func TestPlan(t *testing.T) {
+	w := newWorld(t)
+	for mode, want := range map[string]int{"--plan": 0, "": findings.ExitFailed} {
+		code := w.run(strings.Fields(mode)...)
+		if said := w.stdout.String() + w.stderr.String(); code != want || !strings.Contains(said, "costs less than") || !strings.Contains(said, "  policy ") {
+			t.Errorf("%q: exit code %d\n%s", mode, code, said)
+		}
+	}
+	for _, c := range w.proxy.Calls() {
+		if !strings.HasPrefix(c.Operation, "Describe") && !strings.HasPrefix(c.Operation, "List") && !strings.HasPrefix(c.Operation, "Get") {
+			t.Errorf("%s was called", c.Call)
+		}
+	}
+}

@@ -1,0 +1,140 @@
+package firstaccount
+
+import (
+	"context"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/remuda-ci/remuda/internal/aws"
+	"github.com/remuda-ci/remuda/internal/findings"
+)
+
+var policyCheck = check{
+	name: "policy",
+	does: "launches a machine with the policies of controld iam alone",
+	assumptions: []findings.Assumption{
+		{
+			Name:     "template-allowed",
+			Text:     "The policy of refresh allows to make the launch template of a pool.",
+			ReliedOn: "internal/aws/policy.go: OnNewTemplates; internal/compute/ec2/ensure.go",
+		},
+		{
+			Name:     "launch-allowed",
+			Text:     "The policy of controld allows a launch by the template: the fleet, its machines, volumes and interfaces, their tags, and the role.",
+			ReliedOn: "internal/aws/policy.go: OnFleet, OnNewTags and OnHostRole; internal/compute/ec2/order.go: the tags of the call",
+		},
+		{
+			Name:     "plain-refused",
+			Text:     "It allows no launch without the tag of the fleet.",
+			ReliedOn: "internal/aws/policy.go: aws:RequestTag of what a launch makes",
+		},
+		{
+			Name:     "foreign-end-refused",
+			Text:     "It allows to end no machine that lacks the tag of the fleet.",
+			ReliedOn: "internal/aws/policy.go: ec2:ResourceTag of OnMachines",
+		},
+	},
+	run: checkPolicy,
+}
+
+func checkPolicy(ctx context.Context, s *session) error {
+	if err := s.templates(ctx); err != nil {
+		if ctx.Err() == nil {
+			s.Decide("template-allowed", false, "%v", err)
+		}
+		return err
+	}
+	s.Decide("template-allowed", true, "the launch templates were made")
+	l, err := s.theMachine(ctx)
+	switch {
+	case err == nil:
+		s.Decide("launch-allowed", true, "a %s was launched", l.InstanceType)
+	case l == nil || ctx.Err() != nil:
+		return err
+	case denied(l.call):
+		s.Decide("launch-allowed", false, "%s", listed(l.call.messages()))
+		err = nil
+	default:
+		s.Leave("launch-allowed", "it failed for another reason: %v", err)
+	}
+	code := s.plainLaunch(ctx) // whether the other one was allowed or not
+	s.Decide("plain-refused", code == codeUnauthorized, "RunInstances with DryRun was answered %s", code)
+	if s.machine == nil {
+		return err
+	}
+	return s.foreignEnd(ctx, s.machine.InstanceID)
+}
+
+// The answers of EC2 to calls with DryRun.
+const (
+	codeDryRun       = "DryRunOperation"
+	codeUnauthorized = "UnauthorizedOperation"
+)
+
+// denied reports whether a launch came to nothing for want of a permission.
+func denied(c fleetCall) bool {
+	for _, code := range c.codes() {
+		if code == codeUnauthorized {
+			return true
+		}
+	}
+	return false
+}
+
+// plainLaunch tries a launch of the image alone, with DryRun, and returns the code of the answer.
+func (s *session) plainLaunch(ctx context.Context) string {
+	_, err := s.fleet.raw.RunInstances(ctx, &ec2.RunInstancesInput{
+		DryRun: sdk.Bool(true), MinCount: sdk.Int32(1), MaxCount: sdk.Int32(1), ImageId: &s.image.id,
+		InstanceType: types.InstanceType(typesOf(s.image.arch)[0]), SubnetId: &s.places[0].subnet,
+	})
+	return answerOf(err)
+}
+
+// answerOf is the code of an answer, for people.
+func answerOf(err error) string {
+	switch code := aws.Code(err); {
+	case code != "":
+		return code
+	case err != nil:
+		return err.Error()
+	}
+	return "as if it had been made"
+}
+
+// foreignEnd gives our machine the tag of another fleet, tries to end it with DryRun, and gives it its tag back. The other tag begins like
+// ours, so that a clean-up finds the machine.
+func (s *session) foreignEnd(ctx context.Context, id string) error {
+	if err := s.retag(ctx, id, s.id+"-other"); err != nil {
+		return err
+	}
+	answer := ""
+	took, refused, err := s.await(ctx, s.Times.Settle, "the other tag to count", func() (bool, error) {
+		_, err := s.fleet.raw.TerminateInstances(ctx, &ec2.TerminateInstancesInput{DryRun: sdk.Bool(true), InstanceIds: []string{id}})
+		answer = answerOf(err)
+		return answer == codeUnauthorized, ctx.Err()
+	})
+	if err == nil {
+		s.Decide("foreign-end-refused", refused, "TerminateInstances with DryRun was answered %s, %s after the tag was another", answer, findings.Seconds(took))
+		err = s.retag(ctx, id, s.id)
+	}
+	return err
+}
+
+func (s *session) retag(ctx context.Context, id, fleet string) error {
+	_, err := s.admin.ec2.CreateTags(ctx, &ec2.CreateTagsInput{Resources: []string{id}, Tags: []types.Tag{{Key: str(tagFleet), Value: &fleet}}})
+	if err != nil {
+		return aws.Wrap("tag machine "+id, err)
+	}
+	return nil
+}
+
+func tagOf(tags []types.Tag, key string) string {
+	for _, t := range tags {
+		if sdk.ToString(t.Key) == key {
+			return sdk.ToString(t.Value)
+		}
+	}
+	return ""
+}

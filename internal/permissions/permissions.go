@@ -1,0 +1,22 @@
+// Package permissions is every action that Remuda calls in AWS, for those who render its policies.
+package permissions
+
+import (
+	"slices"
+
+	"github.com/remuda-ci/remuda/internal/aws"
+	"github.com/remuda-ci/remuda/internal/compute/ec2"
+	"github.com/remuda-ci/remuda/internal/host/power"
+	"github.com/remuda-ci/remuda/internal/queue/sqs"
+	"github.com/remuda-ci/remuda/internal/services/ecs"
+	"github.com/remuda-ci/remuda/internal/store/dynamo"
+)
+
+// All are the actions that the adapters and controld itself call.
+func All() []aws.Permission {
+	return slices.Concat(dynamo.Actions(), sqs.Actions(), ec2.Actions(), ecs.Actions(), power.Actions(), []aws.Permission{
+		{Action: "iam:GetInstanceProfile", Role: aws.RoleControld, On: aws.OnProfile, Why: "at start: the id of the hosts' role, which begins the key of each host"},
+		{Action: "servicequotas:GetServiceQuota", Role: aws.RoleControld, On: aws.OnAll, Why: "config check --aws: the quotas of vCPU; nothing else reads them, so it may be left out"},
+		{Action: "iam:GetInstanceProfile", Role: aws.RoleRefresh, On: aws.OnProfile, Why: "config check --aws: is the hosts' profile there"},
+	})
+}
