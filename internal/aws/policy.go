@@ -45,9 +45,22 @@ type Statement struct {
 // Condition is an operator, a key and its values.
 type Condition map[string]map[string]any
 
+// maxCharacters is how long a policy of a role may be, without white space.
+const maxCharacters = 6144
+
 // Policy is what a role needs: one statement for each kind of thing, with just
-// the actions that adapters say they call.
+// the actions that adapters say they call. It names services one by one, unless
+// it would be longer than IAM allows: then it names their clusters.
 func Policy(role Role, needed []Permission, n Names) Document {
+	d := policy(role, needed, n)
+	if text, err := json.Marshal(d); err == nil && len(text) > maxCharacters {
+		n.Services = clusters(n.Services)
+		d = policy(role, needed, n)
+	}
+	return d
+}
+
+func policy(role Role, needed []Permission, n Names) Document {
 	d := Document{Version: "2012-10-17"}
 	for _, kind := range kinds {
 		var actions []string
@@ -183,22 +196,24 @@ func (n Names) tables(role Role) []string {
 	return all
 }
 
-// maxServices is how many services are named one by one: IAM allows 6,144 characters for
-// a policy of a role, and each service takes some 80.
-const maxServices = 20
-
-// services are those of the configuration, or their clusters when they are many.
+// services are those of the configuration.
 func (n Names) services() []string {
 	var all []string
 	for _, s := range n.Services {
 		n.Region = s.Region
-		if len(n.Services) > maxServices {
-			s.Service = "*"
-		}
 		all = append(all, n.arn("ecs", "service/"+s.Cluster+"/"+s.Service))
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
+}
+
+// clusters stand for all services of them.
+func clusters(services []ServiceName) []ServiceName {
+	var all []ServiceName
+	for _, s := range services {
+		all = append(all, ServiceName{s.Region, s.Cluster, "*"})
+	}
+	return all
 }
 
 // volumeKeys are the keys that a policy names. An alias is no resource of a policy, so it stands for every key of its account, which

@@ -145,15 +145,22 @@ func TestAnActionIsThereOnce(t *testing.T) {
 	}
 }
 
-// A policy has so many characters at most.
+// A policy of a role has at most 6,144 characters.
 func TestManyServicesAreNamedByTheirClusters(t *testing.T) {
 	needed := []aws.Permission{{Action: "ecs:UpdateService", Role: aws.RoleControld, On: aws.OnServices}}
-	many := names
-	for n := range 100 {
-		many.Services = append(many.Services, aws.ServiceName{Region: "us-east-1", Cluster: fmt.Sprintf("c%d", n%2), Service: fmt.Sprintf("s%d", n)})
+	some, many := names, names
+	for n := range 200 {
+		s := aws.ServiceName{Region: "us-east-1", Cluster: fmt.Sprintf("c%d", n%2), Service: fmt.Sprintf("s%d", n)}
+		if many.Services = append(many.Services, s); n < 80 {
+			some.Services = append(some.Services, s)
+		}
+	}
+	resources := func(n aws.Names) []string { return aws.Policy(aws.RoleControld, needed, n).Statement[0].Resource }
+	if got := resources(some); len(got) != 80 {
+		t.Errorf("services that fit: %v", got)
 	}
 	want := []string{"arn:aws:ecs:us-east-1:123456789012:service/c0/*", "arn:aws:ecs:us-east-1:123456789012:service/c1/*"}
-	if diff := cmp.Diff(want, aws.Policy(aws.RoleControld, needed, many).Statement[0].Resource); diff != "" {
+	if diff := cmp.Diff(want, resources(many)); diff != "" {
 		t.Error(diff)
 	}
 }
