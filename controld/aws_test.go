@@ -16,6 +16,7 @@ import (
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	ec2api "github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/go-hclog"
@@ -306,6 +307,15 @@ func TestCheckOfPermissionsAndQuotas(t *testing.T) {
 		"too small  quota L-34B43A08  64 vCPU  All Standard Spot Instance Requests; needed: 80 of pool build (5 x 4xlarge), pool default has no maximum, each large takes 2; "+
 			"ask Service Quotas for more, or write a smaller maximum",
 	)
+	a.addTemplate(t, "another", "remuda-2")
+	a.addTemplate(t, "stranger", "remuda2")
+	const overlaps = "overlaps  prefix remuda-2  the prefix of another fleet: queues and launch templates of both may have one name, " +
+		"and each may use queues of the other that have no tag; choose another prefix"
+	if got := check(); strings.Count(got.stdout, "overlaps") != 1 {
+		t.Errorf("one prefix overlaps with ours:\n%s", got.stdout)
+	} else {
+		says(got, 0, overlaps)
+	}
 	a.ec2.Deny("RunInstances")
 	delete(a.quotas, "L-1216C47A")
 	denied := check()
@@ -317,6 +327,20 @@ func TestCheckOfPermissionsAndQuotas(t *testing.T) {
 		t.Errorf("a quota that may not be read:\n%s", denied.stdout)
 	}
 	a.wantReport(t, check("--output", "json"))
+}
+
+// addTemplate makes a launch template of a fleet.
+func (a account) addTemplate(t *testing.T, name, prefix string) {
+	t.Helper()
+	_, err := ec2api.NewFromConfig(a.cfg).CreateLaunchTemplate(t.Context(), &ec2api.CreateLaunchTemplateInput{
+		LaunchTemplateName: &name, LaunchTemplateData: &types.RequestLaunchTemplateData{InstanceType: "m5.large"},
+		TagSpecifications: []types.TagSpecification{{
+			ResourceType: types.ResourceTypeLaunchTemplate, Tags: []types.Tag{{Key: sdk.String("remuda:fleet"), Value: &prefix}},
+		}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // wantReport: the document for programs says the same.
@@ -333,7 +357,8 @@ func (a account) wantReport(t *testing.T, got result) {
 			{resultAllowed, "ec2:CreateFleet", "pool default, on-demand", ""}, {resultDenied, "ec2:RunInstances", "pool default, on-demand", "DETAIL"},
 			{resultNotTried, "ec2:TerminateInstances", "", "DETAIL"},
 		},
-		Quotas: []quotaCheck{{resultUnknown, "L-1216C47A", 0, 0, "DETAIL"}, {resultSmall, "L-34B43A08", 64, 80, "DETAIL"}},
+		Quotas:   []quotaCheck{{resultUnknown, "L-1216C47A", 0, 0, "DETAIL"}, {resultSmall, "L-34B43A08", 64, 80, "DETAIL"}},
+		Prefixes: []prefixCheck{{resultOverlaps, "remuda-2", "DETAIL"}},
 	}
 	for i := range report.Permissions {
 		if report.Permissions[i].Detail != "" {
@@ -343,8 +368,23 @@ func (a account) wantReport(t *testing.T, got result) {
 	for i := range report.Quotas {
 		report.Quotas[i].Detail = "DETAIL"
 	}
+	for i := range report.Prefixes {
+		report.Prefixes[i].Detail = "DETAIL"
+	}
 	if diff := cmp.Diff(want, report); diff != "" {
 		t.Errorf("report (-want +got):\n%s", diff)
+	}
+}
+
+// TestOverlap: a prefix and a dash begin the names of a fleet.
+func TestOverlap(t *testing.T) {
+	for _, test := range []struct {
+		a, b string
+		want bool
+	}{{"remuda", "remuda", false}, {"remuda", "remuda-prod", true}, {"remuda-prod", "remuda", true}, {"remuda", "remudaprod", false}, {"remuda-prod", "remuda-test", false}} {
+		if got := overlap(test.a, test.b); got != test.want {
+			t.Errorf("%s and %s: %v, want %v", test.a, test.b, got, test.want)
+		}
 	}
 }
 

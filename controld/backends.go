@@ -71,7 +71,7 @@ func newAWSBackends(ctx context.Context, c *config.Config, log hclog.Logger) (*b
 		ensure:     role.keptAfter(fleet.Together(ensure...)),
 		keepRole:   role.keep,
 		notices:    heard,
-		probe:      &accountProbe{rehearse: compute.Rehearse, quota: quotaOf(cfg)},
+		probe:      &accountProbe{rehearse: compute.Rehearse, quota: quotaOf(cfg), fleets: compute.Fleets},
 		close:      func() error { return nil },
 	}, nil
 }

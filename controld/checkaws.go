@@ -32,6 +32,8 @@ type accountProbe struct {
 	rehearse func(ctx context.Context, orders []lifecycle.LaunchOrder) []ec2.Rehearsal
 	// quota reads a quota of EC2 by its code.
 	quota func(ctx context.Context, code string) (float64, error)
+	// fleets are the prefixes of the fleets that are there.
+	fleets func(ctx context.Context) ([]string, error)
 }
 
 // quotaOf returns a function that reads quotas of EC2.
@@ -51,6 +53,7 @@ type accountReport struct {
 	Changes     []resourceChange  `json:"changes"`
 	Permissions []permissionCheck `json:"permissions"`
 	Quotas      []quotaCheck      `json:"quotas"`
+	Prefixes    []prefixCheck     `json:"prefixes"`
 }
 
 // resourceChange is what Refresh would create or change.
@@ -70,6 +73,7 @@ const (
 	resultEnough   = "enough"
 	resultSmall    = "too small"
 	resultUnknown  = "not known"
+	resultOverlaps = "overlaps"
 )
 
 // permissionCheck is the result of a call with DryRun.
@@ -89,7 +93,15 @@ type quotaCheck struct {
 	Detail string `json:"detail,omitempty"`
 }
 
-// checkAWS reports what a refresh would create or change, what controld may do, and the quotas. A missing permission is an error, a small quota is not.
+// prefixCheck is another fleet whose names may be those of this one.
+type prefixCheck struct {
+	Result string `json:"result"`
+	Prefix string `json:"prefix,omitempty"`
+	Detail string `json:"detail"`
+}
+
+// checkAWS reports what a refresh would create or change, what controld may do, and the quotas. A missing permission is an error; a small quota and the
+// prefix of another fleet are not.
 func checkAWS(ctx context.Context, c *config.Config, call *call, output string) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
@@ -98,9 +110,10 @@ func checkAWS(ctx context.Context, c *config.Config, call *call, output string) 
 		return err
 	}
 	changes, err := p.ensure(ctx, true)
-	report := accountReport{Changes: []resourceChange{}}
+	report := accountReport{Changes: []resourceChange{}, Prefixes: []prefixCheck{}}
 	if !c.WithoutHosts { // what hosts are launched with
 		report.Permissions, report.Quotas = checkPermissions(ctx, c, p.probe), checkQuotas(ctx, c, p.probe)
+		report.Prefixes = checkPrefixes(ctx, c.AWS.Prefix, p.probe)
 	}
 	for _, r := range changes {
 		report.Changes = append(report.Changes, resourceChange{r.Change, r.Kind, r.Name, r.Detail})
@@ -137,6 +150,31 @@ func (r accountReport) table(out io.Writer, err error) {
 		fmt.Fprintf(w, "%s\tquota %s\t%d vCPU\t%s\n", q.Result, q.Code, q.VCPU, q.Detail)
 	}
 	_ = w.Flush()
+	for _, p := range r.Prefixes {
+		fmt.Fprintf(w, "%s\tprefix %s\t%s\n", p.Result, p.Prefix, p.Detail)
+	}
+	_ = w.Flush()
+}
+
+// checkPrefixes looks for fleets whose prefix begins with ours, or ours with theirs.
+func checkPrefixes(ctx context.Context, own string, probe *accountProbe) []prefixCheck {
+	checks := []prefixCheck{}
+	others, err := probe.fleets(ctx)
+	if err != nil {
+		return append(checks, prefixCheck{Result: resultUnknown, Detail: err.Error()})
+	}
+	for _, other := range others {
+		if overlap(own, other) {
+			checks = append(checks, prefixCheck{resultOverlaps, other, "the prefix of another fleet: queues and launch templates of both may have one name, " +
+				"and each may use queues of the other that have no tag; choose another prefix"})
+		}
+	}
+	return checks
+}
+
+// overlap reports whether names of one fleet may begin like those of another.
+func overlap(a, b string) bool {
+	return strings.HasPrefix(a, b+"-") || strings.HasPrefix(b, a+"-")
 }
 
 // checkPermissions rehearses launches and the end of a machine.

@@ -54,30 +54,32 @@ func (l Limit) code() string { return cmp.Or(l.Code, "InsufficientInstanceCapaci
 type EC2 struct {
 	launching sync.Mutex // held by a whole CreateFleet: calls with one token are one after the other
 
-	mu       sync.Mutex
-	limits   []Limit
-	tokens   map[string]remembered
-	deleted  map[string]map[string]bool // versions, by template
-	hiding   bool
-	hidden   map[string]bool
-	profiles map[string]string // instance profiles, by instance
-	impaired map[string]bool
-	aged     map[string]bool // images that are deprecated
-	dying    *ec2Error       // why instances that are launched end at once
-	dead     map[string]ec2Error
-	denied   map[string]bool // operations
+	mu        sync.Mutex
+	limits    []Limit
+	tokens    map[string]remembered
+	deleted   map[string]map[string]bool // versions, by template
+	hiding    bool
+	hidden    map[string]bool
+	profiles  map[string]string // instance profiles, by instance
+	impaired  map[string]bool
+	aged      map[string]bool // images that are deprecated
+	dying     *ec2Error       // why instances that are launched end at once
+	dead      map[string]ec2Error
+	denied    map[string]bool       // operations
+	templates map[string]url.Values // tags, by launch template
 }
 
 // Install puts the hooks into a proxy in front of moto.
 func Install(p *awstest.Proxy) *EC2 {
 	e := &EC2{
-		tokens: map[string]remembered{}, deleted: map[string]map[string]bool{}, hidden: map[string]bool{}, profiles: map[string]string{}, impaired: map[string]bool{}, aged: map[string]bool{}, dead: map[string]ec2Error{}, denied: map[string]bool{},
+		tokens: map[string]remembered{}, deleted: map[string]map[string]bool{}, hidden: map[string]bool{}, profiles: map[string]string{}, impaired: map[string]bool{}, aged: map[string]bool{}, dead: map[string]ec2Error{}, denied: map[string]bool{}, templates: map[string]url.Values{},
 	}
 	for operation, hook := range map[string]awstest.Hook{
 		"CreateFleet":                    e.permitted(e.createFleet),
 		"RunInstances":                   e.permitted(carriedOut),
 		"TerminateInstances":             e.permitted(carriedOut),
-		"CreateLaunchTemplate":           createLaunchTemplate,
+		"CreateLaunchTemplate":           e.createLaunchTemplate,
+		"DescribeLaunchTemplates":        e.describeTemplates,
 		"CreateLaunchTemplateVersion":    e.createVersion,
 		"DeleteLaunchTemplateVersions":   e.deleteVersions,
 		"DescribeLaunchTemplateVersions": e.describeVersions,

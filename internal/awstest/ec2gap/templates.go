@@ -11,8 +11,8 @@ import (
 )
 
 // createLaunchTemplate tags the template by a call of its own: moto would put
-// the tags into what the template says of instances.
-func createLaunchTemplate(w http.ResponseWriter, r *http.Request, forward func(*http.Request) *awstest.Answer) {
+// the tags into what the template says of instances, and does not show those of the call.
+func (e *EC2) createLaunchTemplate(w http.ResponseWriter, r *http.Request, forward func(*http.Request) *awstest.Answer) {
 	form, ok := formOf(w, r)
 	if !ok {
 		return
@@ -28,13 +28,33 @@ func createLaunchTemplate(w http.ResponseWriter, r *http.Request, forward func(*
 	maps.DeleteFunc(form, func(key string, _ []string) bool { return strings.HasPrefix(key, "TagSpecification.") })
 	answer := forward(awstest.WithForm(r, form))
 	if root, err := read(answer); err == nil && answer.Status == http.StatusOK && len(tags) > 0 {
-		tags.Set("ResourceId.1", root.at("launchTemplate", "launchTemplateId").Text)
+		id := root.at("launchTemplate", "launchTemplateId").Text
+		tags.Set("ResourceId.1", id)
 		if _, failure := askTree(r, forward, "CreateTags", tags); failure != nil {
 			awstest.Fail(w, r, http.StatusBadRequest, failure.code, failure.message)
 			return
 		}
+		e.mu.Lock()
+		e.templates[id] = tags
+		e.mu.Unlock()
 	}
 	answer.Write(w)
+}
+
+func (e *EC2) describeTemplates(w http.ResponseWriter, r *http.Request, forward func(*http.Request) *awstest.Answer) {
+	changed(forward(r), "launchTemplates", func(set *node) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		for i := range set.Nodes {
+			t := &set.Nodes[i]
+			tags := element("tagSet")
+			for _, tag := range each(e.templates[t.at("launchTemplateId").Text], "Tag") {
+				tags.Nodes = append(tags.Nodes, element("item", text("key", tag.Get("Key")), text("value", tag.Get("Value"))))
+			}
+			t.drop(func(n node) bool { return n.XMLName.Local == "tagSet" })
+			t.Nodes = append(t.Nodes, tags)
+		}
+	}).Write(w)
 }
 
 func (e *EC2) createVersion(w http.ResponseWriter, r *http.Request, forward func(*http.Request) *awstest.Answer) {

@@ -244,7 +244,7 @@ func Actions() []aws.Permission {
 		{Action: "ec2:DescribeInstanceStatus", Role: aws.RoleControld, On: aws.OnAll, Why: "see whether a silent host is impaired"},
 		{Action: "ec2:DescribeInstanceTypes", Role: aws.RoleControld, On: aws.OnAll, Why: "learn the vCPU and memory of a type that the catalogue lacks"},
 		{Action: "ec2:DescribeSubnets", Role: aws.RoleControld, On: aws.OnAll, Why: "learn the zones of the subnets to launch into"},
-		{Action: "ec2:DescribeLaunchTemplates", Role: aws.RoleControld, On: aws.OnAll, Why: "find the version that a launch names"},
+		{Action: "ec2:DescribeLaunchTemplates", Role: aws.RoleControld, On: aws.OnAll, Why: "find the version that a launch names; config check --aws: look for other fleets"},
 
 		{Action: "ec2:DescribeSubnets", Role: aws.RoleRefresh, On: aws.OnAll, Why: "check that the subnets of a pool are there"},
 		{Action: "ec2:DescribeImages", Role: aws.RoleRefresh, On: aws.OnAll, Why: "check a pool's images and find their root devices"},
