@@ -250,6 +250,10 @@ func TestCheckInTheAccount(t *testing.T) {
 	if !p.sells(large, []string{"c6i.*"}) || p.sells(large, []string{"zz9.*"}) {
 		t.Error("types that EC2 does not sell are not known")
 	}
+	order := lifecycle.LaunchOrder{Pool: "default", CPU: 2, MemoryMiB: 4096, InstanceTypes: []string{"g5.*"}}
+	if why := p.outside(order); !strings.Contains(why, "pool default has no type that matches g5.*") {
+		t.Errorf("types that the pool does not allow: %q", why)
+	}
 	made, err := p.ensure(t.Context(), false)
 	if err != nil || strings.Count(got.stdout, "would be created") != len(made) {
 		t.Errorf("%d were made, of these:\n%s%v", len(made), got.stdout, err)

@@ -67,6 +67,7 @@ func newAWSBackends(ctx context.Context, c *config.Config, log hclog.Logger) (*b
 		sells: func(class fleet.Class, patterns ...[]string) bool {
 			return compute.Sells(ec2.Class(class), patterns...)
 		},
+		outside:    compute.Outside,
 		launchRate: fleet.Rate(compute.LaunchRate()),
 		ensure:     role.keptAfter(fleet.Together(ensure...)),
 		keepRole:   role.keep,
@@ -184,6 +185,7 @@ type backends struct {
 	ensure          fleet.Ensure
 	notices         fleet.Notices // nil: none are received
 	sells           func(c fleet.Class, patterns ...[]string) bool
+	outside         func(o lifecycle.LaunchOrder) (why string)
 	probe           *accountProbe // nil outside AWS
 	// keepRole writes what a later start needs while IAM does not answer; nil outside AWS.
 	keepRole func(ctx context.Context)

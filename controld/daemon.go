@@ -105,7 +105,7 @@ func (d *daemon) fleetOptions(ctx context.Context, c *config.Config, replica str
 		GitHub:  instrument.GitHub{GitHub: d.hub, Calls: d.calls("github")},
 		Jobs:    jobOptions(c, records, d.hub), Releases: runnerReleases(c, d.hub),
 		Workers: workerOptions(c, records),
-		Pools:   hosts, Classes: classes(c), Sells: p.sells, Repositories: sweptRepositories(c),
+		Pools:   hosts, Classes: classes(c), Sells: p.sells, Outside: p.outside, Repositories: sweptRepositories(c),
 		TemplateVersion: p.templateVersion, Exhausted: p.exhausted, LaunchRate: p.launchRate, Ensure: p.ensure, HostKey: p.hostKey, Notices: instrument.Notices(p.notices, metrics),
 		ScaleDown: idle, Services: services, Limits: c.Limits.Policy(),
 		Replica: replica, Log: d.log.Named("fleet"), Observer: metrics, Timing: timing(c.Sweeps),

@@ -45,6 +45,9 @@ type Options struct {
 	// Sells reports whether the cloud has an instance type, free or not, that satisfies a class and matches
 	// each of the lists of patterns (an empty list: all). nil where only a launch tells.
 	Sells func(c ports.Class, patterns ...[]string) bool
+	// Outside says why no type that the request of an order allows is within the bounds of its pool, and what the pool allows;
+	// empty: some may be. nil: the bounds are those of the lists of patterns.
+	Outside func(o lifecycle.LaunchOrder) (why string)
 	// TemplateVersion is the version of what the hosts of a pool are launched from. A launch names it, so
 	// that a repeat is the same launch; nil: there are no versions.
 	TemplateVersion func(ctx context.Context, pool string) (string, error)
@@ -196,7 +199,7 @@ func (f *Fleet) lowerRooms(o Options, health *hosts.GitHubHealth) {
 	}
 	f.provision = &provision.Provisioner{
 		Store: o.Store, Queue: o.Queue, Compute: o.Compute, GitHub: o.GitHub, Hosts: f.hosts, Quota: f.quota,
-		Pools: o.Pools, Classes: o.Classes, Sells: o.Sells, Exhausted: o.Exhausted,
+		Pools: o.Pools, Classes: o.Classes, Sells: o.Sells, Outside: o.Outside, Exhausted: o.Exhausted,
 		Timing: o.Timing, Log: o.Log, Observer: o.Observer, Ops: f.ops,
 	}
 	f.provision.Batches = gather.New(o.LaunchRate, &gather.Batches{Store: o.Store, Compute: o.Compute, Timing: o.Timing, Log: o.Log, Ops: f.ops})

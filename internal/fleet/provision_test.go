@@ -390,6 +390,9 @@ func TestNewProvisionRefusesBadSpecs(t *testing.T) {
 		"negative runtime":    {lifecycle.Spec{MaxRuntime: -1}, "max_runtime"},
 		"no pattern":          {lifecycle.Spec{InstanceTypes: []string{"c[6"}}, "allowed_instance_types"},
 		"not for sale":        {lifecycle.Spec{InstanceTypes: []string{"z9.*"}}, "allowed_instance_types"},
+		"outside its pool's": {
+			lifecycle.Spec{Pool: "narrow", ResourceClass: "xlarge", UsageClass: lifecycle.UsageSpot, InstanceTypes: []string{"m6i.4xlarge"}}, "allowed_instance_types",
+		},
 		"not with its pool's": {lifecycle.Spec{Pool: "narrow", InstanceTypes: []string{"c*"}}, "allowed_instance_types"},
 	}
 	synctest.Test(t, func(t *testing.T) {
@@ -399,6 +402,16 @@ func TestNewProvisionRefusesBadSpecs(t *testing.T) {
 			o.Pools["narrow"] = narrow
 			o.Sells = func(c fleet.Class, patterns ...[]string) bool {
 				return placement.Limits{Arch: catalogue.ArchX86}.Sells(c.CPU, c.MemoryMiB, patterns...)
+			}
+			bounds := lifecycle.LaunchOrder{
+				Pool: "narrow", ResourceClass: "xlarge", CPU: 4, MemoryMiB: 8192, UsageClass: lifecycle.UsageSpot,
+				InstanceTypes: []string{"m6i.4xlarge"}, PoolTypes: []string{"m6i.*"},
+			}
+			o.Outside = func(order lifecycle.LaunchOrder) string {
+				if cmp.Equal(bounds, order) {
+					return "pool narrow has none of these"
+				}
+				return ""
 			}
 		})
 		for _, sold := range [][]string{nil, {"c*"}, {"z9.*", "m6i.large"}} {

@@ -150,7 +150,7 @@ func (c *Compute) requirements(o lifecycle.LaunchOrder, allowed []string) *types
 	if _, most := bounds(o); most > 0 {
 		r.MemoryMiB.Max = sdk.Int32(int32(most))
 	}
-	if !slices.ContainsFunc(o.PoolTypes, accelerated.MatchString) {
+	if !withAccelerators(o) {
 		r.AcceleratorCount = &types.AcceleratorCountRequest{Max: sdk.Int32(0)}
 	}
 	if c.o.Pools[o.Pool].Burstable {

@@ -464,6 +464,8 @@ type Provisioner struct {
 	// Sells reports whether the cloud has an instance type that satisfies a class and
 	// matches each of the lists of patterns; nil if only a launch can show that.
 	Sells func(ports.Class, ...[]string) bool
+	// Outside says why no type that the request of an order allows is within the bounds of its pool; empty: some may be.
+	Outside func(lifecycle.LaunchOrder) (why string)
 	// Exhausted are the offerings of a usage class that were short of capacity
 	// recently: a launch leaves them out.
 	Exhausted func(lifecycle.UsageClass) []lifecycle.Offering

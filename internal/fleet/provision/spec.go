@@ -77,9 +77,17 @@ func (pr *Provisioner) check(s lifecycle.Spec, pool ports.Pool) error {
 	return pr.checkTypes(s, pool)
 }
 
-// checkTypes refuses instance types that the cloud does not offer: waiting would not help.
+// checkTypes refuses instance types that the pool does not allow or the cloud does not offer: waiting would not help.
 func (pr *Provisioner) checkTypes(s lifecycle.Spec, pool ports.Pool) error {
 	class := pr.Classes[s.ResourceClass]
+	if pr.Outside != nil {
+		if why := pr.Outside(lifecycle.LaunchOrder{
+			Pool: s.Pool, ResourceClass: s.ResourceClass, CPU: class.CPU, MemoryMiB: class.MemoryMiB, MaxCPU: class.MaxCPU,
+			MaxMemoryMiB: class.MaxMemoryMiB, UsageClass: s.UsageClass, InstanceTypes: s.InstanceTypes, PoolTypes: pool.InstanceTypes,
+		}); why != "" {
+			return invalid("allowed_instance_types", why)
+		}
+	}
 	if pr.Sells == nil || pr.Sells(class, s.InstanceTypes, pool.InstanceTypes) {
 		return nil
 	}
