@@ -23,13 +23,14 @@ var accountID = regexp.MustCompile(`^[0-9]{12}$`)
 // iamPolicy prints a policy, or what each action is for. It makes no call.
 func iamPolicy(_ context.Context, call *call) error {
 	var path, role, account, hostRole, hostProfile, format string
-	var explain bool
+	var explain, hostLogs bool
 	if _, err := call.parse(0, func(f *flag.FlagSet) {
 		f.StringVar(&path, "config", "", "the configuration `FILE`, with an aws section")
 		f.StringVar(&role, "role", string(aws.RoleControld), "whose policy, `ROLE`: controld, refresh or host")
 		f.StringVar(&account, "account", "*", "the `ID` of the account, 12 digits; * for any")
 		f.StringVar(&hostRole, "host-role", "", "the `NAME` of the hosts' role with its path, if it is not called like their profile")
 		f.StringVar(&hostProfile, "host-profile", "", "the `NAME` of the hosts' instance profile with its path, if it has one")
+		f.BoolVar(&hostLogs, "host-logs", false, "let hosts send their logs to CloudWatch, for images with the agent that does")
 		f.StringVar(&format, "format", "json", "`json` for IAM, or cloudformation for a template, without a configuration")
 		f.BoolVar(&explain, "explain", false, "list every action with the call that needs it, instead")
 	}); err != nil {
@@ -58,6 +59,7 @@ func iamPolicy(_ context.Context, call *call) error {
 		return wrongConfig(err)
 	}
 	names, needed := policyNames(c, account, hostRole, hostProfile), permissions.All()
+	names.HostLogs = hostLogs
 	switch {
 	case c.WithoutHosts && aws.Role(role) == aws.RoleHost:
 		return &configError{fmt.Errorf("%s has services only: there are no hosts that need a role", path)}

@@ -32,6 +32,7 @@ func renderedPolicies(t *testing.T) (map[string]iamsim.Document, map[string]iams
 		"controld": {awsExample}, "refresh": {awsExample}, "host": {awsExample},
 		"controld/path": {awsExample, "--host-role", "ci/hosts", "--host-profile", "ci/remuda-host"},
 		"controld/key":  {key}, "controld/alias": {alias},
+		"host/logs":      {awsExample, "--host-logs"},
 		"controld/china": {china}, "refresh/china": {china}, "host/china": {china},
 	} {
 		role, variant, _ := strings.Cut(name, "/")
@@ -66,9 +67,12 @@ func TestThePoliciesEvaluated(t *testing.T) {
 	for _, role := range []string{"controld", "refresh", "host"} {
 		mutants = append(mutants, iamsim.Mutants(role, policies[role])...)
 	}
-	for _, m := range iamsim.Mutants("controld/key", policies["controld/key"]) {
-		if strings.HasPrefix(m.Clause, "controld/key Volume") { // the other statements are those of controld
-			mutants = append(mutants, m)
+	// The other statements of these are those of controld and of host.
+	for policy, statements := range map[string]string{"controld/key": "Volume", "host/logs": "HostLogs"} {
+		for _, m := range iamsim.Mutants(policy, policies[policy]) {
+			if strings.HasPrefix(m.Clause, policy+" "+statements) {
+				mutants = append(mutants, m)
+			}
 		}
 	}
 	result := iamsim.Simulate(t, policies, table.Cases, mutants)

@@ -16,23 +16,26 @@ const OwnVolumeKey = "OwnVolumeKey"
 func TemplateNames() Names {
 	return Names{
 		Region: templateRegion, Account: "${AWS::AccountId}", Prefix: "${Prefix}",
-		HostRole: "${HostRole}", HostProfile: "${HostProfile}", VolumeKeys: []string{"${VolumeKeyId}"},
+		HostRole: "${HostRole}", HostProfile: "${HostProfile}", VolumeKeys: []string{"${VolumeKeyId}"}, HostLogs: true,
 	}
 }
 
 // templateRegion is a region that is known only when a stack is made.
 const templateRegion = "${AWS::Region}"
 
+// conditions are those of a template, by the kind of the statements that it has under them alone.
+var conditions = map[string]string{sid(OnVolumeKeys): OwnVolumeKey, sid(OnVolumeGrants): OwnVolumeKey, sid(OnHostLogs): WithHostLogs}
+
 // CloudFormation is the policy as YAML for a template, with Fn::Sub where a text has a name of TemplateNames. The statements about
-// keys of volumes are there under the condition OwnVolumeKey.
+// keys of volumes are there under the condition OwnVolumeKey, and the one about logs of hosts under WithHostLogs.
 func (d Document) CloudFormation() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Version: '%s'\nStatement:\n", d.Version)
 	for _, s := range d.Statement {
 		lines := s.cloudFormation()
 		first, rest := "- ", "  "
-		if strings.HasPrefix(s.Sid, "Volume") {
-			fmt.Fprintf(&b, "- !If\n  - %s\n", OwnVolumeKey)
+		if condition := conditions[s.Sid]; condition != "" {
+			fmt.Fprintf(&b, "- !If\n  - %s\n", condition)
 			first, rest = "  - ", "    "
 		}
 		for i, line := range lines {

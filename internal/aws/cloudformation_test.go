@@ -18,7 +18,7 @@ import (
 func needed() []aws.Permission {
 	kinds := []aws.Kind{
 		aws.OnInstances, aws.OnReports, aws.OnTables, aws.OnQueues, aws.OnTemplates, aws.OnNewTemplates, aws.OnFleet, aws.OnNewTags,
-		aws.OnMachines, aws.OnOwn, aws.OnHostRole, aws.OnVolumeKeys, aws.OnVolumeGrants, aws.OnProfile, aws.OnAll,
+		aws.OnMachines, aws.OnOwn, aws.OnHostLogs, aws.OnHostRole, aws.OnVolumeKeys, aws.OnVolumeGrants, aws.OnProfile, aws.OnAll,
 	}
 	var all []aws.Permission
 	for i, kind := range kinds {
@@ -35,7 +35,7 @@ func TestCloudFormation(t *testing.T) {
 	for region, parts := range map[string][2]string{"eu-west-1": {"aws", "amazonaws.com"}, "cn-north-1": {"aws-cn", "amazonaws.com.cn"}} {
 		for _, role := range []aws.Role{aws.RoleControld, aws.RoleRefresh, aws.RoleHost} {
 			want, err := aws.Policy(role, needed(), aws.Names{
-				Region: region, Account: "123456789012", Prefix: "remuda", HostRole: "stack-HostRole-1", HostProfile: "stack-HostProfile-1", VolumeKeys: []string{keyID},
+				Region: region, Account: "123456789012", Prefix: "remuda", HostRole: "stack-HostRole-1", HostProfile: "stack-HostProfile-1", VolumeKeys: []string{keyID}, HostLogs: true,
 			}).JSON()
 			if err != nil {
 				t.Fatal(err)
@@ -60,7 +60,7 @@ func TestCloudFormation(t *testing.T) {
 
 var unresolved = regexp.MustCompile(`\$\{[A-Z!]`)
 
-// resolved does what CloudFormation does: the volumes have a key of the account's own.
+// resolved does what CloudFormation does: the volumes have a key of the account's own, and hosts send their logs.
 func resolved(t *testing.T, stack *strings.Replacer, n *yaml.Node) any {
 	t.Helper()
 	switch {
@@ -71,7 +71,7 @@ func resolved(t *testing.T, stack *strings.Replacer, n *yaml.Node) any {
 		}
 		return text
 	case n.Tag == "!If":
-		if n.Content[0].Value != aws.OwnVolumeKey || n.Content[2].Tag != "!Ref" || n.Content[2].Value != "AWS::NoValue" {
+		if condition := n.Content[0].Value; condition != aws.OwnVolumeKey && condition != aws.WithHostLogs || n.Content[2].Tag != "!Ref" || n.Content[2].Value != "AWS::NoValue" {
 			t.Errorf("another condition, in line %d", n.Line)
 		}
 		return resolved(t, stack, n.Content[1])

@@ -22,6 +22,8 @@ type Names struct {
 	VolumeKeys []string
 	// HostRole and HostProfile are the names of the hosts' role and instance profile with their paths, or "*".
 	HostRole, HostProfile string
+	// HostLogs lets hosts send their logs to CloudWatch.
+	HostLogs bool
 }
 
 // ServiceName is a service of ECS. Region is "*" if it is not known.
@@ -132,7 +134,7 @@ func sid(k Kind) string {
 // kinds are all of them, in the order of the statements.
 var kinds = []Kind{
 	OnInstances, OnReports, OnTables, OnQueues, OnTemplates, OnNewTemplates, onUsed, onUsedByFleets, onUsedByTemplates, onMade, OnNewTags, OnMachines,
-	OnOwn, OnHostRole, OnVolumeKeys, OnVolumeGrants, OnProfile, OnServices, OnAll,
+	OnOwn, OnHostLogs, OnHostRole, OnVolumeKeys, OnVolumeGrants, OnProfile, OnServices, OnAll,
 }
 
 func (n Names) arn(service, resource string) string {
@@ -171,6 +173,8 @@ func (n Names) resources(role Role, k Kind) []string {
 		return n.services()
 	case OnVolumeKeys, OnVolumeGrants:
 		return n.volumeKeys()
+	case OnHostLogs:
+		return n.hostLogs()
 	case OnHostRole:
 		return []string{n.arn("iam", "role/"+n.HostRole)}
 	case OnProfile:

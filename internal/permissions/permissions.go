@@ -14,7 +14,7 @@ import (
 
 // All are the actions that the adapters and controld itself call.
 func All() []aws.Permission {
-	return slices.Concat(dynamo.Actions(), sqs.Actions(), ec2.Actions(), ecs.Actions(), power.Actions(), []aws.Permission{
+	return slices.Concat(dynamo.Actions(), sqs.Actions(), ec2.Actions(), ecs.Actions(), power.Actions(), aws.HostLogActions(), []aws.Permission{
 		{Action: "iam:GetInstanceProfile", Role: aws.RoleControld, On: aws.OnProfile, Why: "at start: the id of the hosts' role, which begins the key of each host"},
 		{Action: "servicequotas:GetServiceQuota", Role: aws.RoleControld, On: aws.OnAll, Why: "config check --aws: the quotas of vCPU; nothing else reads them, so it may be left out"},
 		{Action: "iam:GetInstanceProfile", Role: aws.RoleRefresh, On: aws.OnProfile, Why: "config check --aws: is the hosts' profile there"},

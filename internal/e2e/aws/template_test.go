@@ -174,7 +174,7 @@ func (i *install) inventory() string {
 }
 
 // absent are the resources that the parameters of the page leave out, each by a condition of the template.
-var absent = []string{"AlarmTopic", "SecretsKeyPolicy"}
+var absent = []string{"AlarmTopic", "HostLogs", "SecretsKeyPolicy"}
 
 // unnamed are made, and moto gives them no id.
 var unnamed = []string{"CallsFromInternet", "HealthFromInternet"}
@@ -372,7 +372,7 @@ func (i *install) update() {
 	i.Helper()
 	before := i.resources()
 	i.aws("cloudformation", "deploy", "--stack-name", "remuda", "--template-file", "deploy/cloudformation/remuda.yaml", "--capabilities", "CAPABILITY_IAM",
-		"--parameter-overrides", "JobMaximum=3", "CallerCidr=", "AlarmEmail=ci@example.com", "Replicas=2")
+		"--parameter-overrides", "JobMaximum=3", "CallerCidr=", "AlarmEmail=ci@example.com", "Replicas=2", "HostLogDays=7")
 	after := i.resources()
 	if script := i.userData(); !strings.Contains(script, "maximum: 3\n") {
 		i.Errorf("controld's configuration is the one of before:\n%s", script)
@@ -384,6 +384,10 @@ func (i *install) update() {
 		case !public && id != "" && after[name] == "":
 			i.Errorf("%s has gone", name)
 		}
+	}
+	if policy := i.aws("iam", "get-role-policy", "--role-name", after["HostRole"], "--policy-name", "host"); before["HostLogs"] != "" ||
+		after["HostLogs"] != "/remuda/remuda/hosts" || !strings.Contains(policy, "log-group:/remuda/remuda/hosts:log-stream:i-*/${aws:Ec2InstanceSourcePrivateIPv4}") {
+		i.Errorf("the log group of the hosts is %q, was %q, and their policy %s", after["HostLogs"], before["HostLogs"], policy)
 	}
 	if after["AlarmTopic"] == "" || after["Vpc"] != before["Vpc"] || after["HostProfile"] != before["HostProfile"] {
 		i.Errorf("the stack has become %v", after)
