@@ -60,7 +60,7 @@ var rooms = []room{
 	{"internal/firstcontact", []string{"internal/findings", "internal/agent", "internal/github", "internal/tree", "internal/lifecycle"},
 		"it asks GitHub itself, and reads the answers as the product does"},
 	{"internal/firstaccount", []string{
-		"internal/findings", "internal/permissions", "internal/compute", "internal/store", "internal/lifecycle", "internal/aws",
+		"internal/findings", "internal/permissions", "internal/compute", "internal/store", "internal/queue", "internal/lifecycle", "internal/aws",
 	}, "it asks AWS itself, by the calls of the product"},
 	{"internal/local", []string{"proto"}, "it runs the daemons as a user would and speaks to them by their contract"},
 

@@ -19,10 +19,10 @@ import (
 )
 
 // remains are the names of what a run has made and what is still there.
-type remains struct{ machines, volumes, templates, tables, profiles, roles []string }
+type remains struct{ machines, volumes, templates, tables, queues, profiles, roles []string }
 
 func (r remains) empty() bool {
-	return len(r.machines)+len(r.volumes)+len(r.templates)+len(r.tables)+len(r.profiles)+len(r.roles) == 0
+	return len(r.machines)+len(r.volumes)+len(r.templates)+len(r.tables)+len(r.queues)+len(r.profiles)+len(r.roles) == 0
 }
 
 func (r remains) String() string {
@@ -31,7 +31,7 @@ func (r remains) String() string {
 		kind  string
 		names []string
 	}{
-		{"machines", r.machines}, {"volumes", r.volumes}, {"launch templates", r.templates}, {"tables", r.tables}, {"instance profiles", r.profiles}, {"roles", r.roles},
+		{"machines", r.machines}, {"volumes", r.volumes}, {"launch templates", r.templates}, {"tables", r.tables}, {"queues", r.queues}, {"instance profiles", r.profiles}, {"roles", r.roles},
 	} {
 		if len(part.names) > 0 {
 			parts = append(parts, part.kind+" "+listed(part.names))
@@ -42,7 +42,7 @@ func (r remains) String() string {
 
 // find looks for what was made under names that begin with prefix. A machine that ends is no longer there.
 func (s *session) find(ctx context.Context, prefix string) (r remains, err error) {
-	for _, look := range []func(context.Context, string, *remains) error{s.findMachines, s.findVolumes, s.findTemplates, s.findTables, s.findProfiles, s.findRoles} {
+	for _, look := range []func(context.Context, string, *remains) error{s.findMachines, s.findVolumes, s.findTemplates, s.findTables, s.findQueues, s.findProfiles, s.findRoles} {
 		if err := look(ctx, prefix, &r); err != nil {
 			return r, err
 		}
@@ -244,6 +244,7 @@ func (s *session) removeOnce(ctx context.Context, r remains) error {
 	for _, name := range r.tables {
 		errs = append(errs, s.removeTable(ctx, name))
 	}
+	errs = append(errs, s.removeQueues(ctx, r.queues))
 	for _, name := range r.profiles {
 		errs = append(errs, s.removeProfile(ctx, name))
 	}

@@ -23,6 +23,7 @@ const (
 	poolFleet = "fleet" // with the image of the fleet
 	poolHost  = "host"  // with Amazon Linux
 	poolKey   = "key"   // with a volume of the account's own key
+	poolPlain = "plain" // whose launch template names no security group; never launched
 )
 
 // fleet is EC2 as controld calls it, with some credentials.
@@ -45,9 +46,11 @@ func (s *session) newFleet(cfg sdk.Config) (*fleet, error) {
 		subnets = append(subnets, p.subnet)
 	}
 	pool := func(i image) ec2.Pool {
-		return ec2.Pool{Images: map[string]string{i.arch: i.id}, Subnets: subnets, RootVolumeGiB: i.gib, Burstable: true}
+		return ec2.Pool{Images: map[string]string{i.arch: i.id}, Subnets: subnets, SecurityGroups: s.groups, RootVolumeGiB: i.gib, Burstable: true}
 	}
-	pools := map[string]ec2.Pool{poolFleet: pool(s.image)}
+	plain := pool(s.image)
+	plain.SecurityGroups = nil
+	pools := map[string]ec2.Pool{poolFleet: pool(s.image), poolPlain: plain}
 	if s.hostImage.id != "" {
 		pools[poolHost] = pool(s.hostImage)
 	}

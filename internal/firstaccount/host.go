@@ -13,7 +13,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/remuda-ci/remuda/internal/aws"
-	"github.com/remuda-ci/remuda/internal/compute/ec2"
 	"github.com/remuda-ci/remuda/internal/findings"
 )
 
@@ -93,18 +92,9 @@ func (s *session) launchHost(ctx context.Context, other string) (string, error) 
 	settings := fmt.Sprintf("MARK=%s REGION=%s PREFIX=%s OTHER_KEY=%s OTHER_MACHINE=%s REST=%d\n",
 		s.id, s.AWS.Region, s.id, s.roleID+":"+other, other, int(hostRest.Seconds()))
 	first, rest, _ := strings.Cut(hostScript, "\n")
-	var tags []types.TagSpecification
-	for _, kind := range []types.ResourceType{types.ResourceTypeInstance, types.ResourceTypeVolume, types.ResourceTypeNetworkInterface} {
-		tags = append(tags, types.TagSpecification{ResourceType: kind, Tags: []types.Tag{
-			{Key: str(ec2.TagFleet), Value: &s.id}, {Key: str(ec2.TagPool), Value: str(poolHost)}, {Key: str(ec2.TagRole), Value: &s.roleID},
-		}})
-	}
-	out, err := service.NewFromConfig(s.fleet.cfg).RunInstances(ctx, &service.RunInstancesInput{
-		MinCount: sdk.Int32(1), MaxCount: sdk.Int32(1), InstanceType: types.InstanceType(typesOf(s.hostImage.arch)[0]), SubnetId: s.subnet(),
-		LaunchTemplate:    &types.LaunchTemplateSpecification{LaunchTemplateName: str(s.id + "-" + poolHost), Version: &version},
-		UserData:          str(base64.StdEncoding.EncodeToString([]byte(first + "\n" + settings + rest))),
-		TagSpecifications: tags, ClientToken: str(s.id + "-" + poolHost),
-	})
+	in := s.launchOf(poolHost, version)
+	in.UserData, in.ClientToken = str(base64.StdEncoding.EncodeToString([]byte(first+"\n"+settings+rest))), str(s.id+"-"+poolHost)
+	out, err := service.NewFromConfig(s.fleet.cfg).RunInstances(ctx, in)
 	if err != nil {
 		return "", aws.Wrap("launch a machine that tries its role", err)
 	}
@@ -112,16 +102,6 @@ func (s *session) launchHost(ctx context.Context, other string) (string, error) 
 	s.ids = append(s.ids, id)
 	s.Say("launched %s, which tries its role", id)
 	return id, nil
-}
-
-// subnet is where the first machine is: its type is to be had there.
-func (s *session) subnet() *string {
-	for _, p := range s.places {
-		if p.zone == s.machine.Zone {
-			return &p.subnet
-		}
-	}
-	return &s.places[0].subnet
 }
 
 // linesOf are the answers on a console, by their names.

@@ -54,7 +54,9 @@ func (s *session) lookForSubnets(ctx context.Context) error {
 	if err != nil {
 		return aws.Wrap("find subnets", err)
 	}
+	vpc := ""
 	for _, subnet := range out.Subnets {
+		vpc = sdk.ToString(subnet.VpcId)
 		s.places = append(s.places, place{sdk.ToString(subnet.SubnetId), sdk.ToString(subnet.AvailabilityZone)})
 	}
 	slices.SortFunc(s.places, func(a, b place) int { return cmp.Or(cmp.Compare(a.zone, b.zone), cmp.Compare(a.subnet, b.subnet)) })
@@ -63,6 +65,15 @@ func (s *session) lookForSubnets(ctx context.Context) error {
 		return fmt.Errorf("there is no default VPC in %s: give --subnet with one whose machines reach the internet", s.AWS.Region)
 	case len(s.places) < len(s.Subnets):
 		return fmt.Errorf("of the subnets %s only %d are in account %s and %s", listed(s.Subnets), len(s.places), s.account, s.AWS.Region)
+	}
+	groups, err := s.admin.ec2.DescribeSecurityGroups(ctx, &ec2.DescribeSecurityGroupsInput{Filters: []types.Filter{
+		{Name: str("vpc-id"), Values: []string{vpc}}, {Name: str("group-name"), Values: []string{"default"}},
+	}})
+	if err != nil {
+		return aws.Wrap("find the default security group", err)
+	}
+	for _, group := range groups.SecurityGroups {
+		s.groups = append(s.groups, sdk.ToString(group.GroupId))
 	}
 	return nil
 }
@@ -128,7 +139,7 @@ func Plan(ctx context.Context, o Options, out io.Writer) error {
 	}
 	fmt.Fprintf(out, `In account %s and %s this will make, under names that begin with %s-, and remove again:
   roles     two with a path /%s/: the policies of controld and refresh, which you assume, and that of hosts with an instance profile
-  tables    those of a fleet, in DynamoDB, on demand
+  tables    those of a fleet, in DynamoDB, on demand, and two queues
   templates one or more launch templates
   machines  three or four, of the types %s, at most two at a time
   subnets   %s

@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/remuda-ci/remuda/internal/aws"
+	remuda "github.com/remuda-ci/remuda/internal/compute/ec2"
 	"github.com/remuda-ci/remuda/internal/findings"
 )
 
@@ -26,8 +27,18 @@ var policyCheck = check{
 			ReliedOn: "internal/aws/policy.go: OnFleet, OnNewTags and OnHostRole; internal/compute/ec2/order.go: the tags of the call",
 		},
 		{
+			Name:     "default-group-allowed",
+			Text:     "So it does where the template names no security group, and EC2 takes the default one of the VPC.",
+			ReliedOn: "internal/aws/policy.go: ec2:IsLaunchTemplateResource of security groups; docs/configuration.md: security_groups",
+		},
+		{
+			Name:     "other-image-refused",
+			Text:     "It allows no launch by the template with another image.",
+			ReliedOn: "internal/aws/policy.go: ec2:IsLaunchTemplateResource of images",
+		},
+		{
 			Name:     "plain-refused",
-			Text:     "It allows no launch without the tag of the fleet.",
+			Text:     "It allows no launch without the tag and the template of the fleet.",
 			ReliedOn: "internal/aws/policy.go: aws:RequestTag of what a launch makes",
 		},
 		{
@@ -59,8 +70,10 @@ func checkPolicy(ctx context.Context, s *session) error {
 	default:
 		s.Leave("launch-allowed", "it failed for another reason: %v", err)
 	}
-	code := s.plainLaunch(ctx) // whether the other one was allowed or not
-	s.Decide("plain-refused", code == codeUnauthorized, "RunInstances with DryRun was answered %s", code)
+	// Whether that launch was allowed or not, EC2 says with DryRun which others are.
+	if err := s.tryLaunches(ctx); err != nil {
+		return err
+	}
 	if s.machine == nil {
 		return err
 	}
@@ -83,13 +96,65 @@ func denied(c fleetCall) bool {
 	return false
 }
 
-// plainLaunch tries a launch of the image alone, with DryRun, and returns the code of the answer.
-func (s *session) plainLaunch(ctx context.Context) string {
-	_, err := s.fleet.raw.RunInstances(ctx, &ec2.RunInstancesInput{
-		DryRun: sdk.Bool(true), MinCount: sdk.Int32(1), MaxCount: sdk.Int32(1), ImageId: &s.image.id,
-		InstanceType: types.InstanceType(typesOf(s.image.arch)[0]), SubnetId: &s.places[0].subnet,
-	})
-	return answerOf(err)
+// tryLaunches tries launches with DryRun.
+func (s *session) tryLaunches(ctx context.Context) error {
+	version, err := s.fleet.Template(ctx, poolPlain)
+	if err != nil {
+		return err
+	}
+	byTemplate := func(pool string) *ec2.RunInstancesInput {
+		in := s.launchOf(pool, version)
+		in.DryRun = sdk.Bool(true)
+		return in
+	}
+	otherImage := byTemplate(poolFleet)
+	otherImage.ImageId = &s.image.id // that of the template, but the call names it
+	for name, try := range map[string]struct {
+		in   *ec2.RunInstancesInput
+		want string
+	}{
+		"default-group-allowed": {byTemplate(poolPlain), codeDryRun},
+		"other-image-refused":   {otherImage, codeUnauthorized},
+		"plain-refused": {&ec2.RunInstancesInput{
+			DryRun: sdk.Bool(true), MinCount: sdk.Int32(1), MaxCount: sdk.Int32(1), ImageId: &s.image.id,
+			InstanceType: types.InstanceType(typesOf(s.image.arch)[0]), SubnetId: &s.places[0].subnet,
+		}, codeUnauthorized},
+	} {
+		_, err := s.fleet.raw.RunInstances(ctx, try.in)
+		if ctx.Err() != nil {
+			return errInterrupted
+		}
+		s.Decide(name, answerOf(err) == try.want, "RunInstances with DryRun was answered %s", answerOf(err))
+	}
+	return nil
+}
+
+// launchOf is a launch of one machine from the launch template of a pool, by RunInstances, with the tags of the fleet.
+func (s *session) launchOf(pool, version string) *ec2.RunInstancesInput {
+	var tags []types.TagSpecification
+	for _, kind := range []types.ResourceType{types.ResourceTypeInstance, types.ResourceTypeVolume, types.ResourceTypeNetworkInterface} {
+		tags = append(tags, types.TagSpecification{ResourceType: kind, Tags: []types.Tag{
+			{Key: str(tagFleet), Value: &s.id}, {Key: str(remuda.TagPool), Value: &pool}, {Key: str(remuda.TagRole), Value: &s.roleID},
+		}})
+	}
+	arch := s.image.arch
+	if pool == poolHost {
+		arch = s.hostImage.arch
+	}
+	return &ec2.RunInstancesInput{
+		MinCount: sdk.Int32(1), MaxCount: sdk.Int32(1), InstanceType: types.InstanceType(typesOf(arch)[0]), SubnetId: s.subnet(),
+		LaunchTemplate: &types.LaunchTemplateSpecification{LaunchTemplateName: str(s.id + "-" + pool), Version: &version}, TagSpecifications: tags,
+	}
+}
+
+// subnet is where the first machine is: its type is to be had there.
+func (s *session) subnet() *string {
+	for _, p := range s.places {
+		if s.machine != nil && p.zone == s.machine.Zone {
+			return &p.subnet
+		}
+	}
+	return &s.places[0].subnet
 }
 
 // answerOf is the code of an answer, for people.

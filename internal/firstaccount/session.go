@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
 	"github.com/remuda-ci/remuda/internal/findings"
@@ -34,13 +35,15 @@ type session struct {
 
 	account, partition string
 	places             []place
-	image, hostImage   image // of the fleet, and of the machine that tries its role
+	groups             []string // the default security group, if it is the account's own
+	image, hostImage   image    // of the fleet, and of the machine that tries its role
 
 	made              time.Time // the roles
 	refused           *fleet    // that may not pass the role of hosts; nil: not tried yet
 	roleID            string    // of the hosts
 	fleet             *fleet    // with the role of controld
 	tabled, templated bool      // the tables and the launch templates are there
+	deleted           []string  // queues, which SQS goes on listing for a while
 	orders            int
 	ids               []string // of all machines that were launched
 	machine           *launch  // that the checks look at; nil: not launched yet
@@ -52,6 +55,7 @@ type admin struct {
 	iam    *iam.Client
 	sts    *sts.Client
 	dynamo *dynamodb.Client
+	sqs    *sqs.Client
 }
 
 // place is a subnet with its zone.
@@ -68,7 +72,7 @@ func newSession(o Options) (*session, error) {
 		return nil, err
 	}
 	return &session{Options: o, Record: findings.NewRecord(o.Progress), id: newID(), admin: admin{
-		ec2: ec2.NewFromConfig(o.AWS), iam: iam.NewFromConfig(o.AWS), sts: sts.NewFromConfig(o.AWS), dynamo: dynamodb.NewFromConfig(o.AWS),
+		ec2: ec2.NewFromConfig(o.AWS), iam: iam.NewFromConfig(o.AWS), sts: sts.NewFromConfig(o.AWS), dynamo: dynamodb.NewFromConfig(o.AWS), sqs: sqs.NewFromConfig(o.AWS),
 	}}, nil
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/aws"
 	"github.com/remuda-ci/remuda/internal/findings"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/store/dynamo"
 )
 
@@ -25,6 +26,11 @@ var tablesCheck = check{
 			Name:     "tables-at-once",
 			Text:     "DynamoDB makes several tables with indexes at the same time.",
 			ReliedOn: "internal/store/dynamo/ensure.go: nowhere, since a table that has to wait is tried again",
+		},
+		{
+			Name:     "rows-allowed",
+			Text:     "The policy of controld allows to write and read a row, and to ask an index.",
+			ReliedOn: "internal/aws/policy.go: OnTables; internal/store/dynamo",
 		},
 	},
 	run: checkTables,
@@ -43,7 +49,36 @@ func checkTables(ctx context.Context, s *session) error {
 	}
 	s.Decide("tables-made", true, "they were there after %s", took)
 	s.Decide("tables-at-once", refused == 0, "%s of CreateTable", s.fleet.tries.of("CreateTable"))
+	return s.row(ctx)
+}
+
+// row writes and reads one, and asks an index.
+func (s *session) row(ctx context.Context) error {
+	store := s.store()
+	hold, err := store.UpdateFleetHold(ctx, lifecycle.FleetHold{})
+	if err == nil {
+		_, err = store.FleetHold(ctx)
+	}
+	if err == nil {
+		_, err = store.InstancesOfRun(ctx, everyRun, lifecycle.PageOf{})
+	}
+	if ctx.Err() != nil {
+		return errInterrupted
+	}
+	s.Decide("rows-allowed", err == nil, "a row has version %d, and the index was asked: %s", hold.Version, outcome(err))
 	return nil
+}
+
+// outcome is an error for people, or that there was none.
+func outcome(err error) string {
+	if err != nil {
+		return err.Error()
+	}
+	return "ok"
+}
+
+func (s *session) store() *dynamo.Store {
+	return dynamo.New(dynamodb.NewFromConfig(s.fleet.cfg), dynamo.Options{Prefix: s.id})
 }
 
 // tables makes them as Refresh does, with the role of controld, once.
@@ -51,7 +86,7 @@ func (s *session) tables(ctx context.Context) error {
 	if s.tabled {
 		return nil
 	}
-	store := dynamo.New(dynamodb.NewFromConfig(s.fleet.cfg), dynamo.Options{Prefix: s.id})
+	store := s.store()
 	_, err := s.must(ctx, s.Times.Settle, "the tables", func() (bool, error) {
 		_, err := store.Ensure(ctx, false)
 		if aws.ClassOf(err) == aws.Denied && !s.settled() {

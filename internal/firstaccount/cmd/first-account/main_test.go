@@ -55,9 +55,23 @@ func TestRefuted(t *testing.T) {
 			world: func(w *world) { w.gap.Deny("CreateFleet") },
 		},
 		"a launch without a tag is allowed": {
-			args: []string{"--only", "policy"}, refuted: []string{"plain-refused"}, also: []string{"launch-allowed"},
+			args: []string{"--only", "policy"}, refuted: []string{"plain-refused", "other-image-refused"}, also: []string{"launch-allowed"},
 			world: func(w *world) {
 				w.proxy.Handle("ec2", "RunInstances", fails(http.StatusPreconditionFailed, "DryRunOperation"))
+			},
+		},
+		"EC2's own choice of a security group is not the template's": {
+			args: []string{"--only", "policy"}, refuted: []string{"default-group-allowed"}, also: []string{"launch-allowed", "other-image-refused"},
+			world: func(w *world) { w.proxy.Wrap("ec2", "RunInstances", refusesTemplate("-plain")) },
+		},
+		"messages cannot be received": {
+			args: []string{"--only", "queues"}, refuted: []string{"messages-allowed"}, also: []string{"queues-made"},
+			world: func(w *world) { w.proxy.Handle("sqs", "ReceiveMessage", fails(http.StatusForbidden, "AccessDenied")) },
+		},
+		"tables may not be written": {
+			args: []string{"--only", "tables"}, refuted: []string{"rows-allowed"}, also: []string{"tables-made"},
+			world: func(w *world) {
+				w.proxy.Handle("dynamodb", "PutItem", fails(http.StatusBadRequest, "AccessDeniedException"))
 			},
 		},
 		"a machine of another fleet may be ended": {
@@ -132,6 +146,19 @@ func TestRefuted(t *testing.T) {
 			}
 			w.clean()
 		})
+	}
+}
+
+// refusesTemplate refuses launches from the launch templates with an ending.
+func refusesTemplate(ending string) func(awstest.Hook) awstest.Hook {
+	return func(next awstest.Hook) awstest.Hook {
+		return func(rw http.ResponseWriter, r *http.Request, forward func(*http.Request) *awstest.Answer) {
+			if form, err := awstest.Form(r); err == nil && strings.HasSuffix(form.Get("LaunchTemplate.LaunchTemplateName"), ending) {
+				awstest.Fail(rw, r, http.StatusForbidden, "UnauthorizedOperation", "by the test")
+				return
+			}
+			next(rw, r, forward)
+		}
 	}
 }
 

@@ -26,6 +26,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/remuda-ci/remuda/internal/awstest"
 	"github.com/remuda-ci/remuda/internal/awstest/ec2gap"
@@ -413,6 +414,9 @@ func (w *world) left() []string {
 	tables, err := dynamodb.NewFromConfig(cfg).ListTables(ctx, &dynamodb.ListTablesInput{})
 	w.check(err)
 	left = append(left, tables.TableNames...)
+	queues, err := sqs.NewFromConfig(cfg).ListQueues(ctx, &sqs.ListQueuesInput{})
+	w.check(err)
+	left = append(left, queues.QueueUrls...)
 	roles, err := iam.NewFromConfig(cfg).ListRoles(ctx, &iam.ListRolesInput{})
 	w.check(err)
 	for _, r := range roles.Roles {
