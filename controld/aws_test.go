@@ -211,6 +211,30 @@ pools:
 `)
 }
 
+// backendsOf a configuration.
+func backendsOf(t *testing.T, path string) *backends {
+	t.Helper()
+	c, err := config.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := newAWSBackends(t.Context(), c, hclog.NewNullLogger())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// refreshed are the backends of a configuration after a refresh.
+func refreshed(t *testing.T, path string) *backends {
+	t.Helper()
+	p := backendsOf(t, path)
+	if _, err := p.ensure(t.Context(), false); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
 // TestCheckInTheAccount looks, brings what is missing as a refresh does, and
 // looks again.
 func TestCheckInTheAccount(t *testing.T) {
@@ -235,14 +259,7 @@ func TestCheckInTheAccount(t *testing.T) {
 		t.Errorf("the check ends with %d: %s", got.code, got.stderr)
 	}
 
-	c, err := config.Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := newAWSBackends(t.Context(), c, hclog.NewNullLogger())
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := backendsOf(t, path)
 	if p.launchRate.PerSecond != 2 || p.launchRate.Burst != 3 { // those of EC2, else a burst of jobs is a burst of calls
 		t.Errorf("launches are gathered beyond %+v", p.launchRate)
 	}
@@ -291,17 +308,7 @@ func TestCheckOfPermissionsAndQuotas(t *testing.T) {
 	if !strings.Contains(before.stdout, "not tried  ec2:CreateFleet         pool default, on-demand  ") || before.code != 0 {
 		t.Errorf("before a refresh: %+v", before)
 	}
-	c, err := config.Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := newAWSBackends(t.Context(), c, hclog.NewNullLogger())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := p.ensure(t.Context(), false); err != nil {
-		t.Fatal(err)
-	}
+	refreshed(t, path)
 	says(check(), 0,
 		"allowed    ec2:CreateFleet         pool build, spot         ",
 		"allowed    ec2:RunInstances        pool build, spot         ",
@@ -454,17 +461,7 @@ func TestSnapshotOnlyReads(t *testing.T) {
 	}
 	path = write(t, "controld.yaml", strings.Replace(string(text), "github: {", `github: {url: "`+hub.URL+`/api/v3", `, 1))
 	t.Setenv("REMUDA_TEST_TOKEN", "any")
-	c, err := config.Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := newAWSBackends(t.Context(), c, hclog.NewNullLogger())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := p.ensure(t.Context(), false); err != nil {
-		t.Fatal(err)
-	}
+	p := refreshed(t, path)
 	version, err := p.templateVersion(t.Context(), "default")
 	if err != nil {
 		t.Fatal(err)
