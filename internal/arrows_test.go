@@ -113,7 +113,7 @@ var rooms = []room{
 	{"internal/proc", nil, "it reads /proc and knows nothing of hosts"},
 	{"internal/tree", nil, "it deletes and copies directories and does not know whose"},
 	{"internal/safefile", nil, "it reads and writes files and does not know of what"},
-	{"internal/ca", []string{"internal/safefile"}, "it issues certificates, whoever they are for"},
+	{"internal/ca", []string{"internal/safefile"}, "it issues certificates"},
 	{"internal/findings", []string{"internal/retry"}, "it says what was found, whatever was looked at"},
 	{"internal/retry", nil, "it waits between tries and does not know of what"},
 	{"internal/logkey", nil, "it is a list of names"},

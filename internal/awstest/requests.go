@@ -48,7 +48,7 @@ func emulatorsDir() (string, error) {
 		i, err := installed()
 		return i.emulators, err
 	}
-	if _, err := pinned(); err != nil {
+	if _, err := emulators.Root(); err != nil {
 		return "", err
 	}
 	return awaitFile(dir, installedIn)

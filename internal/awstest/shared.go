@@ -33,7 +33,7 @@ func sharedBy(e emulator) func() (string, error) {
 			endpoint, _, err := e.start()
 			return endpoint, err
 		}
-		if _, err := pinned(); err != nil {
+		if _, err := emulators.Root(); err != nil {
 			return "", err
 		}
 		return e.awaitShared(dir)

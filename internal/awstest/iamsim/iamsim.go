@@ -10,12 +10,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
+
+	"github.com/remuda-ci/remuda/internal/awstest/pinned"
 )
 
 // The outcomes that a case may want.
@@ -58,7 +58,7 @@ type Result struct {
 func Simulate(t testing.TB, policies map[string]Document, cases []Case, mutants []Mutant) Result {
 	t.Helper()
 	var result Result
-	ask(t, "node", filepath.Join(here(t), "simulate.mjs"), map[string]any{"policies": policies, "cases": cases, "mutants": mutants}, &result)
+	ask(t, "node", "simulate.mjs", map[string]any{"policies": policies, "cases": cases, "mutants": mutants}, &result)
 	if len(result.Got) != len(cases) || len(result.Caught) != len(mutants) {
 		t.Fatalf("%d outcomes of %d cases, and %d of %d mutants", len(result.Got), len(cases), len(result.Caught), len(mutants))
 	}
@@ -69,11 +69,11 @@ func Simulate(t testing.TB, policies map[string]Document, cases []Case, mutants 
 func Lint(t testing.TB, policies map[string]Document) []string {
 	t.Helper()
 	var findings []string
-	ask(t, filepath.Join(tools(t), "lint/bin/python"), filepath.Join(here(t), "lint.py"), policies, &findings)
+	ask(t, filepath.Join(tools(t).Dir, "lint/bin/python"), "lint.py", policies, &findings)
 	return findings
 }
 
-// ask runs a script with JSON on both ends.
+// ask runs a script of this directory with JSON on both ends.
 func ask(t testing.TB, program, script string, question, answer any) {
 	t.Helper()
 	in, err := json.Marshal(question)
@@ -81,7 +81,8 @@ func ask(t testing.TB, program, script string, question, answer any) {
 		t.Fatal(err)
 	}
 	var out, stderr bytes.Buffer
-	cmd := exec.CommandContext(t.Context(), program, script, tools(t))
+	i := tools(t)
+	cmd := exec.CommandContext(t.Context(), program, filepath.Join(i.Root, directory, script), i.Dir)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(in), &out, &stderr
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("run %s: %v\n%s", script, err, &stderr)
@@ -91,59 +92,22 @@ func ask(t testing.TB, program, script string, question, answer any) {
 	}
 }
 
-// Below the root of the module: what installs the tools, and which.
-const (
-	installer = "scripts/policy-tools"
-	pins      = "internal/awstest/iamsim/pins"
-)
+// directory of this package, below the root of the module.
+const directory = "internal/awstest/iamsim"
 
-// tools is the directory that the installer has made.
-func tools(t testing.TB) string {
+var installed = sync.OnceValues(pinned.Tools{
+	Script: "scripts/policy-tools",
+	Files: []string{
+		directory + "/pins/package-lock.json", directory + "/pins/requirements.txt", directory + "/simulate.mjs", directory + "/lint.py",
+	},
+}.Install)
+
+// tools are installed when they are first needed.
+func tools(t testing.TB) pinned.Installed {
 	t.Helper()
-	dir, err := installed()
+	i, err := installed()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return dir
-}
-
-var installed = sync.OnceValues(func() (string, error) {
-	root, err := root()
-	if err != nil {
-		return "", err
-	}
-	// Go test notes the files that a test looks at: it must not take a result that came of other tools for one of these.
-	for _, file := range []string{
-		installer, pins + "/package-lock.json", pins + "/requirements.txt", "internal/awstest/iamsim/simulate.mjs", "internal/awstest/iamsim/lint.py",
-	} {
-		if _, err := os.Stat(filepath.Join(root, file)); err != nil {
-			return "", err
-		}
-	}
-	var stderr bytes.Buffer
-	cmd := exec.Command(filepath.Join(root, installer))
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		return "", fmt.Errorf("run %s: %w\n%s", installer, err, &stderr)
-	}
-	return strings.TrimSpace(string(out)), nil
-})
-
-// here is the directory of this package.
-func here(t testing.TB) string {
-	t.Helper()
-	root, err := root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return filepath.Join(root, "internal/awstest/iamsim")
-}
-
-func root() (string, error) {
-	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
-	if err != nil {
-		return "", fmt.Errorf("find the module: %w", err)
-	}
-	return strings.TrimSpace(string(out)), nil
+	return i
 }

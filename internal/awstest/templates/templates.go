@@ -5,20 +5,20 @@ package templates
 import (
 	"bytes"
 	"errors"
-	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
+
+	"github.com/remuda-ci/remuda/internal/awstest/pinned"
 )
 
-// Below the root of the module: what installs the tools, and which.
-const (
-	installer = "scripts/template-tools"
-	pins      = "internal/awstest/templates/pins"
-)
+// pins is below the root of the module.
+const pins = "internal/awstest/templates/pins"
+
+var installed = sync.OnceValues(pinned.Tools{
+	Script: "scripts/template-tools", Files: []string{pins + "/tools.txt", pins + "/checkov.txt"},
+}.Install)
 
 // Lint returns what cfn-lint finds in a template, warnings included; empty for nothing.
 func Lint(t testing.TB, template string) string {
@@ -58,39 +58,9 @@ func run(t testing.TB, python string, args ...string) string {
 // tools is the directory that the installer has made.
 func tools(t testing.TB) string {
 	t.Helper()
-	dir, err := installed()
+	i, err := installed()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return dir
-}
-
-var installed = sync.OnceValues(func() (string, error) {
-	root, err := root()
-	if err != nil {
-		return "", err
-	}
-	// Go test notes the files that a test looks at: it must not take a result that came of other tools for one of these.
-	for _, file := range []string{installer, pins + "/tools.txt", pins + "/checkov.txt"} {
-		if _, err := os.Stat(filepath.Join(root, file)); err != nil {
-			return "", err
-		}
-	}
-	var stderr bytes.Buffer
-	cmd := exec.Command(filepath.Join(root, installer))
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		return "", fmt.Errorf("run %s: %w\n%s", installer, err, &stderr)
-	}
-	return strings.TrimSpace(string(out)), nil
-})
-
-// root is the directory of the module that the test is in.
-func root() (string, error) {
-	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
-	if err != nil {
-		return "", fmt.Errorf("find the module: %w", err)
-	}
-	return strings.TrimSpace(string(out)), nil
+	return i.Dir
 }
