@@ -46,13 +46,15 @@ type Times struct {
 	Boot time.Duration
 	// End bounds the wait for the end of a machine. Default: 4 minutes.
 	End time.Duration
+	// All bounds the checks together. Default: 45 minutes, in which the sessions of the roles last.
+	All time.Duration
 	// Clean bounds the removal of everything that was made. Default: 6 minutes.
 	Clean time.Duration
 }
 
 func (t Times) withDefaults() Times {
 	for at, usual := range map[*time.Duration]time.Duration{
-		&t.Poll: 2 * time.Second, &t.Settle: time.Minute, &t.Turn: time.Second / perSecond, &t.Boot: 6 * time.Minute, &t.End: 4 * time.Minute, &t.Clean: 6 * time.Minute,
+		&t.Poll: 2 * time.Second, &t.Settle: time.Minute, &t.Turn: time.Second / perSecond, &t.Boot: 6 * time.Minute, &t.End: 4 * time.Minute, &t.All: 45 * time.Minute, &t.Clean: 6 * time.Minute,
 	} {
 		if *at == 0 {
 			*at = usual
@@ -121,6 +123,8 @@ func Run(ctx context.Context, o Options) (report Report, err error) {
 	}
 	report.Account, report.Image = s.account, s.image.id
 	defer func() { err = errors.Join(s.cleanUp(ctx), err) }()
+	ctx, stop := context.WithTimeoutCause(ctx, s.Times.All, fmt.Errorf("the checks took longer than %s", findings.Seconds(s.Times.All)))
+	defer stop()
 	if err := s.setUp(ctx); err != nil {
 		for _, c := range s.Options.checks() {
 			report.Findings = append(report.Findings, s.Findings(c.name, c.assumptions, err.Error())...)
@@ -131,12 +135,20 @@ func Run(ctx context.Context, o Options) (report Report, err error) {
 		report.Findings = append(report.Findings, s.make(ctx, c)...)
 	}
 	if ctx.Err() != nil {
-		return report, errInterrupted
+		return report, interrupted(ctx)
 	}
 	return report, errors.Join(s.failed...)
 }
 
 var errInterrupted = errors.New("it was interrupted")
+
+// interrupted is why ctx has ended.
+func interrupted(ctx context.Context) error {
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return errInterrupted
+}
 
 // checks are those to make.
 func (o Options) checks() []check {

@@ -53,7 +53,7 @@ func TestPage(t *testing.T) {
 // TestOptionsAreChecked has what is wrong found before a call is made.
 func TestOptionsAreChecked(t *testing.T) {
 	o := firstaccount.Options{AWS: sdk.Config{Region: "us-east-1"}, Only: []string{"polcy"}}
-	if _, err := firstaccount.Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), `no check "polcy"; there are tables, policy`) {
+	if _, err := firstaccount.Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), `no check "polcy"; there are tables, queues, policy`) {
 		t.Error(err)
 	}
 }

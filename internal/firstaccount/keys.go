@@ -2,6 +2,7 @@ package firstaccount
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
@@ -64,10 +65,8 @@ func checkKeys(ctx context.Context, s *session) error {
 	}
 	id := s.KMSKeyID[strings.LastIndex(s.KMSKeyID, "/")+1:]
 	isAlias := strings.Contains(s.KMSKeyID, "alias/")
-	if len(keys) == 1 && (isAlias || strings.HasSuffix(keys[0], id)) {
-		s.Decide("key-lives", true, "it runs, and its volume has the key %s", keys[0])
-	} else {
-		s.Decide("key-lives", false, "it runs, and its volumes have the keys %q", keys)
-	}
+	// An image may have volumes beside that of the root, with other keys.
+	encrypted := slices.ContainsFunc(keys, func(key string) bool { return key != "" && (isAlias || strings.HasSuffix(key, id)) })
+	s.Decide("key-lives", encrypted, "it runs, and its volumes have the keys %q", keys)
 	return s.fleet.Terminate(ctx, []string{l.InstanceID})
 }

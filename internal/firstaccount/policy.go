@@ -117,7 +117,7 @@ func (s *session) tryLaunches(ctx context.Context) error {
 		"other-image-refused":   {otherImage, codeUnauthorized},
 		"plain-refused": {&ec2.RunInstancesInput{
 			DryRun: sdk.Bool(true), MinCount: sdk.Int32(1), MaxCount: sdk.Int32(1), ImageId: &s.image.id,
-			InstanceType: types.InstanceType(typesOf(s.image.arch)[0]), SubnetId: &s.places[0].subnet,
+			InstanceType: s.typeFor(s.image.arch), SubnetId: s.subnet(),
 		}, codeUnauthorized},
 	} {
 		_, err := s.fleet.raw.RunInstances(ctx, try.in)
@@ -142,12 +142,20 @@ func (s *session) launchOf(pool, version string) *ec2.RunInstancesInput {
 		arch = s.hostImage.arch
 	}
 	return &ec2.RunInstancesInput{
-		MinCount: sdk.Int32(1), MaxCount: sdk.Int32(1), InstanceType: types.InstanceType(typesOf(arch)[0]), SubnetId: s.subnet(),
+		MinCount: sdk.Int32(1), MaxCount: sdk.Int32(1), InstanceType: s.typeFor(arch), SubnetId: s.subnet(),
 		LaunchTemplate: &types.LaunchTemplateSpecification{LaunchTemplateName: str(s.id + "-" + pool), Version: &version}, TagSpecifications: tags,
 	}
 }
 
-// subnet is where the first machine is: its type is to be had there.
+// typeFor is the type of the first machine, which is to be had where that is, or one for another architecture.
+func (s *session) typeFor(arch string) types.InstanceType {
+	if s.machine != nil && s.machine.Arch == arch {
+		return types.InstanceType(s.machine.InstanceType)
+	}
+	return types.InstanceType(typesOf(arch)[0])
+}
+
+// subnet is where the first machine is.
 func (s *session) subnet() *string {
 	for _, p := range s.places {
 		if s.machine != nil && p.zone == s.machine.Zone {

@@ -44,6 +44,9 @@ func checkRate(ctx context.Context, s *session) error {
 	if len(call.ids()) > 0 {
 		return fmt.Errorf("a launch that should be refused was made: %s", listed(call.ids()))
 	}
+	if err := s.refill(ctx); err != nil { // what the other checks took
+		return err
+	}
 	seen := &rateSeen{}
 	s.atOnce(ctx, call, burst, seen)
 	for range ongoing {
@@ -53,7 +56,7 @@ func checkRate(ctx context.Context, s *session) error {
 		s.atOnce(ctx, call, 1, seen)
 	}
 	s.Decide("rate-one", seen.throttled == 0, "%s", seen)
-	if err := retry.Sleep(ctx, 10*s.Times.Turn); err != nil { // EC2's bucket fills
+	if err := s.refill(ctx); err != nil {
 		return err
 	}
 	seen = &rateSeen{}
@@ -61,6 +64,9 @@ func checkRate(ctx context.Context, s *session) error {
 	s.Decide("rate-two", seen.throttled == 0, "%s", seen)
 	return ctx.Err()
 }
+
+// refill waits until EC2's bucket should be full.
+func (s *session) refill(ctx context.Context) error { return retry.Sleep(ctx, 10*s.Times.Turn) }
 
 // rateSeen are the answers to some calls.
 type rateSeen struct {

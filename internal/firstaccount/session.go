@@ -85,7 +85,7 @@ func (s *session) make(ctx context.Context, c check) []findings.Finding {
 		}
 	}
 	if ctx.Err() != nil {
-		return s.Findings(c.name, c.assumptions, errInterrupted.Error())
+		return s.Findings(c.name, c.assumptions, interrupted(ctx).Error())
 	}
 	s.Say("%s", c.does)
 	otherwise := "the check did not come that far"

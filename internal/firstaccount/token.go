@@ -63,12 +63,12 @@ func (s *session) repeat(ctx context.Context, l *launch) error {
 	if ctx.Err() != nil {
 		return err
 	}
-	count, countErr := s.machinesOf(ctx, l.order)
+	count, countErr := s.machinesOf(ctx, l.order, append(call.ids(), l.InstanceID))
 	if countErr != nil {
 		return countErr
 	}
 	same := len(machines) == 1 && machines[0].InstanceID == l.InstanceID
-	s.Decide("token-repeat", same && count == 1, "the answer has %d machines%s; controld has the same one: %t; %d live", len(call.ids()), said(call), same, count)
+	s.Decide("token-repeat", same && count == 1, "the answer has %d machines%s; controld has the same one: %t; %d were launched", len(call.ids()), said(call), same, count)
 	return nil
 }
 
@@ -122,11 +122,11 @@ func (s *session) repeatAtOnce(ctx context.Context, l *launch) error {
 	if ctx.Err() != nil {
 		return errInterrupted
 	}
-	count, err := s.machinesOf(ctx, order)
+	first, second := replicas[0].recorder.last(), replicas[1].recorder.last()
+	count, err := s.machinesOf(ctx, order, slices.Concat(first.ids(), second.ids()))
 	if err != nil {
 		return err
 	}
-	first, second := replicas[0].recorder.last(), replicas[1].recorder.last()
 	if second.begun.After(first.ended) {
 		s.Leave("token-running", "the first call had been answered after %s, before the second came", findings.Seconds(first.ended.Sub(first.begun)))
 		return s.fleet.Terminate(ctx, idsOf(machines[0]))
@@ -135,23 +135,26 @@ func (s *session) repeatAtOnce(ctx context.Context, l *launch) error {
 	for i, err := range errs {
 		held = held && (err == nil && len(machines[i]) == 1 || errors.Is(err, lifecycle.ErrUnavailable))
 	}
-	s.Decide("token-running", held, "the first has %d machines%s, the second, %s later, %d%s; %d live; of the tries %s", len(machines[0]), said(first),
+	s.Decide("token-running", held, "the first has %d machines%s, the second, %s later, %d%s; %d were launched; of the second, %s", len(machines[0]), said(first),
 		findings.Seconds(second.begun.Sub(first.begun)), len(machines[1]), said(second), count, replicas[1].tries.of("CreateFleet"))
 	return s.fleet.Terminate(ctx, idsOf(slices.Concat(machines[0], machines[1])))
 }
 
-// machinesOf counts what lives of an order, once EC2 shows something of it.
-func (s *session) machinesOf(ctx context.Context, o lifecycle.LaunchOrder) (int, error) {
+// machinesOf counts what was launched of an order: the machines in answers, which EC2 may not show yet, and those that it shows.
+func (s *session) machinesOf(ctx context.Context, o lifecycle.LaunchOrder, answered []string) (int, error) {
 	var list []types.Instance
 	_, err := s.must(ctx, settling, "EC2 to show the machines of the order", func() (_ bool, err error) {
 		list, err = s.instances(ctx, tagged(s.id), types.Filter{Name: str("tag:" + remuda.TagRequestID), Values: []string{o.RequestID}},
 			types.Filter{Name: str("instance-state-name"), Values: []string{"pending", "running"}})
 		return len(list) > 0, err
 	})
+	slices.Sort(answered)
+	all := slices.Compact(answered)
 	for _, i := range list {
-		s.ids = append(s.ids, newIDs(s.ids, []string{sdk.ToString(i.InstanceId)})...)
+		all = append(all, newIDs(all, []string{sdk.ToString(i.InstanceId)})...)
 	}
-	return len(list), err
+	s.ids = append(s.ids, newIDs(s.ids, all)...)
+	return len(all), err
 }
 
 // newIDs are those that are not known.

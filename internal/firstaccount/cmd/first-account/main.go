@@ -51,6 +51,7 @@ func parse(args []string, progress io.Writer) (c command, err error) {
 	flags.DurationVar(&c.Times.Settle, "settle", 0, "the `TIME` for which AWS may not know new roles and tags (default 1m)")
 	flags.DurationVar(&c.Times.Turn, "turn", 0, "the `TIME` between two calls of CreateFleet in the check of rates (default 500ms)")
 	flags.DurationVar(&c.Times.Boot, "boot", 0, "the `TIME` that a machine may take to boot (default 6m)")
+	flags.DurationVar(&c.Times.All, "limit", 0, "the `TIME` that all checks may take together (default 45m)")
 	flags.DurationVar(&c.Times.Clean, "clean-time", 0, "the `TIME` that the removal may take (default 6m)")
 	only := flags.String("only", "", "`NAMES` of checks, separated by commas: "+strings.Join(firstaccount.Checks(), ", "))
 	flags.StringVar(&c.output, "output", "text", "text or json")

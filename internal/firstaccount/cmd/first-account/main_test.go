@@ -41,6 +41,9 @@ func TestStandIns(t *testing.T) {
 	w.clean()
 }
 
+// key is the id of a KMS key.
+const key = "1234abcd-12ab-34cd-56ef-1234567890ab"
+
 // TestRefuted has AWS do otherwise than assumed.
 func TestRefuted(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -112,7 +115,7 @@ func TestRefuted(t *testing.T) {
 			},
 		},
 		"a machine with a key ends": {
-			args: []string{"--only", "keys", "--kms-key-id", "1234abcd-12ab-34cd-56ef-1234567890ab"}, refuted: []string{"key-lives"},
+			args: []string{"--only", "keys", "--kms-key-id", key}, refuted: []string{"key-lives"},
 			world: func(w *world) { w.gap.EndNew("Client.InvalidKMSKey.InvalidState", "The KMS key is disabled") },
 		},
 		"tables are made one at a time": {
@@ -319,5 +322,49 @@ func TestPlan(t *testing.T) {
 		if !strings.HasPrefix(c.Operation, "Describe") && !strings.HasPrefix(c.Operation, "List") && !strings.HasPrefix(c.Operation, "Get") {
 			t.Errorf("%s was called", c.Call)
 		}
+	}
+}
+
+// TestOwnImage measures the boot of an image that has agentd, and launches a machine with a key.
+func TestOwnImage(t *testing.T) {
+	w := newWorld(t)
+	w.set(func() {
+		w.boots = "[    9.1] systemd[1]: Started agentd.service\r\n[    9.3] agentd[512]: 2026-11-24 [INFO]  on EC2\r\n"
+	})
+	code := w.run("--yes", "--output", "json", "--only", "boot,keys", "--image", w.image, "--kms-key-id", key)
+	want := map[string]findings.Verdict{
+		"boot-in-time": findings.Confirmed, "boot-not-impaired": findings.Confirmed, "boot-agent": findings.Confirmed, "key-lives": findings.Confirmed,
+	}
+	if d := cmp.Diff(want, w.verdicts()); d != "" || code != 0 {
+		t.Errorf("exit code %d (-want +got):\n%s\n%s", code, d, &w.stderr)
+	}
+	if !strings.Contains(w.stdout.String(), "agentd[512]: 2026-11-24 [INFO]  on EC2") {
+		t.Error(w.stdout.String())
+	}
+	w.clean()
+}
+
+// TestLimits has a check and all checks take too long.
+func TestLimits(t *testing.T) {
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"a machine that writes nothing": {[]string{"--only", "host", "--boot", "300ms"}, "check host: machine i-"},
+		"all checks":                    {[]string{"--only", "boot", "--image", "AMI", "--limit", "2s"}, "the checks took longer than 2.00 s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.set(func() { w.boots = "some lines of the kernel" })
+			for i, arg := range c.args {
+				if arg == "AMI" {
+					c.args[i] = w.image
+				}
+			}
+			if code := w.run(append(c.args, "--yes")...); code != findings.ExitFailed || !strings.Contains(w.stderr.String(), c.want) {
+				t.Errorf("exit code %d, want %s\n%s", code, c.want, &w.stderr)
+			}
+			w.clean()
+		})
 	}
 }

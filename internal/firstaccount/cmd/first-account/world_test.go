@@ -56,6 +56,7 @@ type world struct {
 	denied   map[string][]string // by the access keys of sessions
 	consoles map[string]string   // by machine
 	rights   string              // of the host that tries its role, as its program aws has them
+	boots    string              // what machines write to their consoles; empty: what their scripts do
 	typeless bool                // the Errors of launches name no type
 	script   sync.Mutex          // it runs once
 	stdout   bytes.Buffer
@@ -275,6 +276,9 @@ func (w *world) console(rw http.ResponseWriter, r *http.Request, forward func(*h
 	defer w.script.Unlock()
 	w.mu.Lock()
 	text, known := w.consoles[id]
+	if !known && w.boots != "" {
+		text, known = w.boots, true
+	}
 	w.mu.Unlock()
 	if !known {
 		var ended bool
