@@ -168,7 +168,7 @@ func (n Names) resources(role Role, k Kind) []string {
 	case OnQueues:
 		return []string{n.arn("sqs", n.Prefix+"-*")}
 	case OnTemplates, OnNewTemplates, OnMachines, OnOwn, OnNewTags, onUsed, onUsedByFleets, onUsedByTemplates, onMade:
-		return n.machines(k)
+		return n.machines(role, k)
 	case OnServices:
 		return n.services()
 	case OnVolumeKeys, OnVolumeGrants:
@@ -240,12 +240,15 @@ func (n Names) volumeKeys() []string {
 	return slices.Compact(all)
 }
 
-func (n Names) machines(k Kind) []string {
+func (n Names) machines(role Role, k Kind) []string {
 	switch k {
 	case OnTemplates, OnNewTemplates:
 		return []string{n.arn("ec2", "launch-template/*")}
 	case OnNewTags:
-		return append(n.made(), n.arn("ec2", "launch-template/*"))
+		if role == RoleRefresh { // it makes templates alone, and the daemon none
+			return n.machines(role, OnNewTemplates)
+		}
+		return n.made()
 	case onMade:
 		return n.made()
 	case onUsed:
@@ -285,7 +288,10 @@ func (n Names) condition(role Role, k Kind) Condition {
 		// It is false for what a call names itself, also in place of what the template names.
 		return Condition{"Bool": {"ec2:IsLaunchTemplateResource": "true"}}
 	case OnNewTags:
-		return Condition{"StringEquals": {"ec2:CreateAction": []string{"CreateFleet", "CreateLaunchTemplate", "RunInstances"}}}
+		if role == RoleRefresh {
+			return Condition{"StringEquals": {"ec2:CreateAction": "CreateLaunchTemplate"}}
+		}
+		return Condition{"StringEquals": {"ec2:CreateAction": []string{"CreateFleet", "RunInstances"}}}
 	case OnOwn:
 		return Condition{"ArnLike": {"ec2:SourceInstanceARN": "arn:" + partitionOf(n.Region).name + ":ec2:*:*:instance/${ec2:InstanceId}"}}
 	case OnVolumeKeys, OnVolumeGrants:
