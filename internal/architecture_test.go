@@ -87,7 +87,7 @@ func inPicture(r room) bool {
 
 // toolRooms are beside the product: what measures, drives and packs it.
 var toolRooms = []string{
-	"systemd", "deploy", "internal/local", "internal/cost", "internal/bench", "internal/demo", "internal/e2e", "internal/store/storetest", "internal/testrun/racepass",
+	"systemd", "deploy", "packer", "internal/local", "internal/cost", "internal/bench", "internal/demo", "internal/e2e", "internal/store/storetest", "internal/testrun/racepass",
 }
 
 func drawn(rooms []room, dir string) bool {

@@ -11,6 +11,9 @@ locals {
     "REMUDA_AGENTD_VERSION=${var.agentd_version}",
     "REMUDA_RUNNER_VERSION=${var.runner_version}",
     "REMUDA_RUNNER_URL=${local.runner_url}",
+    "REMUDA_HOST_LOGS=${var.host_logs}",
+    "REMUDA_CLOUDWATCH_AGENT_VERSION=${var.cloudwatch_agent_version}",
+    "REMUDA_CLOUDWATCH_AGENT_URL=${var.cloudwatch_agent_url}",
   ]
 
   # Not remuda:fleet: a build instance or an image is no host, and no sweep may look at it.

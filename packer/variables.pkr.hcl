@@ -51,6 +51,24 @@ variable "runner_url" {
   description = "Where the runner's archive is fetched from instead of GitHub's release: a mirror. The SHA-256 stays the judge."
 }
 
+variable "host_logs" {
+  type        = string
+  default     = ""
+  description = "The log group to which hosts send what agentd, cloud-init and the kernel say, such as /remuda/remuda/hosts; empty for none."
+}
+
+variable "cloudwatch_agent_version" {
+  type        = string
+  default     = "1.300071.0b1720"
+  description = "The version of amazon-cloudwatch-agent that host_logs installs, with its build. It reads the journal from 1.300070.0 on."
+}
+
+variable "cloudwatch_agent_url" {
+  type        = string
+  default     = ""
+  description = "Where the CloudWatch agent is fetched from instead of AWS's bucket: a mirror. AWS's signature stays the judge."
+}
+
 variable "subnet_id" {
   type        = string
   default     = null

@@ -40,6 +40,7 @@ var SequentialTests = []string{
 	"internal/services/model",
 	"internal/store",
 	"internal/store/token",
+	"packer",
 	"proto/remuda/v1",
 	"systemd",
 }

@@ -35,6 +35,9 @@ if [[ ! -d /run/systemd/system ]] || ! systemctl --quiet is-active docker.servic
   rm -rf /var/lib/docker /var/lib/containerd
 fi
 
+# What the CloudWatch agent has said and read. /var/log/amazon, below, is a link to its logs.
+rm -rf /opt/aws/amazon-cloudwatch-agent/logs/* /opt/aws/amazon-cloudwatch-agent/var/*
+
 # Log files stay, empty, with their owners: some programs do not create them again. Rotated ones are deleted.
 rm -rf /var/log/journal/* /var/log/amazon /var/log/unattended-upgrades
 find /var/log -xdev -type f \( -name '*.gz' -o -name '*.xz' -o -name '*.old' -o -name '*.[0-9]' \) -delete

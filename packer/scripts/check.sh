@@ -2,7 +2,7 @@
 # Checks an image independently of the scripts that made it, and reports everything that is wrong. Exits with 1 if anything is.
 #   check.sh            after the last step of provision.sh: also that nothing of this machine is left
 #   check.sh --booted   on a host that has started from the image
-# REMUDA_RUNNER_VERSION and REMUDA_AGENTD_VERSION (of the package), if they are given, are what must be installed.
+# REMUDA_RUNNER_VERSION, REMUDA_AGENTD_VERSION (of the package) and REMUDA_HOST_LOGS (a log group), if they are given, are what must be there.
 set -euo pipefail
 
 booted=
@@ -149,6 +149,23 @@ settings() {
   expect 'nothing keeps services from starting' test ! -e /usr/sbin/policy-rc.d
 }
 
+# Logs go to CloudWatch, or there is no trace of what sends them.
+logs() {
+  local home=/opt/aws/amazon-cloudwatch-agent unit=amazon-cloudwatch-agent.service
+  if [[ -z ${REMUDA_HOST_LOGS:-} && ! -e $home ]]; then
+    return
+  fi
+  same "$unit" enabled systemctl is-enabled "$unit"
+  expect "$unit is in nothing's way" test -s "/etc/systemd/system/$unit.d/remuda.conf"
+  none 'a file of the CloudWatch agent can be changed by others' "$home" ! -type l -perm /002
+  mode "$home/etc/amazon-cloudwatch-agent.d/remuda.json" 'root:root 644'
+  if [[ -n ${REMUDA_HOST_LOGS:-} ]]; then
+    same 'log group' "$REMUDA_HOST_LOGS" jq -r '[.logs.logs_collected.journald.collect_list[].log_group_name] | unique[]' \
+      "$home/etc/amazon-cloudwatch-agent.d/remuda.json"
+  fi
+  [[ $booted ]] || none 'what a CloudWatch agent has said or read' "$home/logs" "$home/var" -type f
+}
+
 # What no image may hold, and no host has but from its own launch.
 secrets() {
   local homes=(/root /home/*)
@@ -185,6 +202,7 @@ agent
 runner
 units
 settings
+logs
 secrets
 if [[ $booted ]]; then running; else sealed; fi
 

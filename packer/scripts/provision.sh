@@ -6,6 +6,13 @@
 #   REMUDA_RUNNER_VERSION   actions/runner, such as 2.338.0
 #   REMUDA_RUNNER_SHA256    of actions-runner-linux-<x64|arm64>-<version>.tar.gz
 #   REMUDA_RUNNER_URL       where that file is fetched from, without its name
+#
+# Hosts send their logs to CloudWatch with
+#
+#   REMUDA_HOST_LOGS                  a log group, such as /remuda/remuda/hosts
+#   REMUDA_CLOUDWATCH_AGENT_VERSION   of amazon-cloudwatch-agent, such as 1.300071.0b1720
+#   REMUDA_CLOUDWATCH_AGENT_URL       where it is fetched from; empty for AWS's bucket
+#   REMUDA_CLOUDWATCH_AGENT_KEY       the fingerprint of the key that has signed it; empty for AWS's
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 

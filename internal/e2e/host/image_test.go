@@ -41,20 +41,25 @@ var theImage = sync.OnceValues(func() (provisioned, error) {
 	if err != nil {
 		return provisioned{}, err
 	}
-	dir := filepath.Join(setting.dir, "image")
-	s, err := mountSystem(dir, setting.root)
+	return provisionLayer(w, "image", nil, setting.root)
+})
+
+// provisionLayer runs the image scripts over layers, and makes what they change another one.
+func provisionLayer(w *world, name string, environment []string, layers ...string) (provisioned, error) {
+	s, err := mountSystem(filepath.Join(setting.dir, name), layers...)
 	if err != nil {
 		return provisioned{}, err
 	}
-	out, err := provision(w, s)
+	out, err := provision(w, s, "provision.sh", environment...)
 	return provisioned{s.layer, out}, errors.Join(err, unix.Unmount(s.root, 0))
-})
+}
 
-// provision runs packer/scripts as Packer does, except that the runner comes
+// provision runs one of packer/scripts as Packer does, except that the runner comes
 // from a stand-in of GitHub's downloads.
-func provision(w *world, s *system) (string, error) {
-	const name, at = "image", "var/tmp/remuda-image"
-	url, sum, err := serveRunner(w)
+func provision(w *world, s *system, script string, environment ...string) (string, error) {
+	const at = "var/tmp/remuda-image"
+	name := filepath.Base(filepath.Dir(s.root))
+	downloads, err := theDownloads()
 	if err != nil {
 		return "", err
 	}
@@ -72,11 +77,16 @@ func provision(w *world, s *system) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	cmd := nspawn(g, "timeout", fmt.Sprint(provisionWithin.Seconds()), "systemd-nspawn", "--register=no", "--keep-unit", "--quiet", "--pipe", "--as-pid2",
-		"--directory="+s.root, "--machine="+setting.prefix+name, "--network-namespace-path=/run/netns/"+w.name,
-		"--setenv=REMUDA_AGENTD_PACKAGE=/"+at+"/remuda-agentd.deb", "--setenv=REMUDA_AGENTD_VERSION=1.0.0",
-		"--setenv=REMUDA_RUNNER_VERSION="+runner.Version, "--setenv=REMUDA_RUNNER_SHA256="+sum, "--setenv=REMUDA_RUNNER_URL="+url,
-		"bash", "-euc", "bash /"+at+"/scripts/provision.sh; rm -rf /"+at)
+	args := []string{
+		"timeout", fmt.Sprint(provisionWithin.Seconds()), "systemd-nspawn", "--register=no", "--keep-unit", "--quiet", "--pipe", "--as-pid2",
+		"--directory=" + s.root, "--machine=" + setting.prefix + name, "--network-namespace-path=/run/netns/" + w.name,
+		"--setenv=REMUDA_AGENTD_PACKAGE=/" + at + "/remuda-agentd.deb", "--setenv=REMUDA_AGENTD_VERSION=1.0.0",
+		"--setenv=REMUDA_RUNNER_VERSION=" + runner.Version, "--setenv=REMUDA_RUNNER_SHA256=" + downloads.runnerSum, "--setenv=REMUDA_RUNNER_URL=" + downloads.url,
+	}
+	for _, variable := range environment {
+		args = append(args, "--setenv="+variable)
+	}
+	cmd := nspawn(g, append(args, "bash", "-euc", "bash /"+at+"/scripts/"+script+"; rm -rf /"+at)...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("run the image scripts: %w\n%s", err, out)
@@ -84,33 +94,40 @@ func provision(w *world, s *system) (string, error) {
 	return string(out), errors.Join(err, g.remove())
 }
 
-// serveRunner serves the stand-in's runner as an archive of a release of
-// actions/runner, as long as this process lives.
-func serveRunner(w *world) (url, sum string, err error) {
-	dir := filepath.Join(setting.dir, "download")
+// downloads are what the image scripts fetch, as long as this process lives.
+type downloads struct{ dir, url, runnerSum string }
+
+// theDownloads have the stand-in's runner, as an archive of a release of actions/runner.
+var theDownloads = sync.OnceValues(func() (downloads, error) {
+	d := downloads{dir: filepath.Join(setting.dir, "download")}
+	w, err := theWorld()
+	if err != nil {
+		return d, err
+	}
 	tree := filepath.Join(setting.dir, "runner")
 	if err := runner.LayOut(tree, filepath.Join(setting.dist, "standin-runner")); err != nil {
-		return "", "", err
+		return d, err
 	}
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		return "", "", err
+	if err := os.Mkdir(d.dir, 0o755); err != nil {
+		return d, err
 	}
-	archive := filepath.Join(dir, "actions-runner-linux-x64-"+runner.Version+".tar.gz")
+	archive := filepath.Join(d.dir, "actions-runner-linux-x64-"+runner.Version+".tar.gz")
 	if _, err := command("tar", "-C", tree, "-czf", archive, "--hard-dereference", "."); err != nil {
-		return "", "", err
+		return d, err
 	}
 	data, err := os.ReadFile(archive)
 	if err != nil {
-		return "", "", err
+		return d, err
 	}
 	l, err := w.listen(worldAddress + ":0")
 	if err != nil {
-		return "", "", err
+		return d, err
 	}
-	go func() { _ = http.Serve(l, http.FileServer(http.Dir(dir))) }()
+	go func() { _ = http.Serve(l, http.FileServer(http.Dir(d.dir))) }()
 	digest := sha256.Sum256(data)
-	return "http://" + l.Addr().String(), hex.EncodeToString(digest[:]), nil
-}
+	d.url, d.runnerSum = "http://"+l.Addr().String(), hex.EncodeToString(digest[:])
+	return d, nil
+})
 
 // TestImage: what the scripts of packer/ made, and what a machine is that boots
 // from it.

@@ -44,7 +44,13 @@ type machines struct {
 
 func startMachines(t testing.TB, a *account, w *world, change func(types.Instance, *system)) *machines {
 	t.Helper()
-	m := &machines{t: t, account: a, world: w, layers: image(t), change: change, booted: map[string]*instance{}}
+	return startMachinesOf(t, image(t), a, w, change)
+}
+
+// startMachinesOf is startMachines of another image.
+func startMachinesOf(t testing.TB, layers []string, a *account, w *world, change func(types.Instance, *system)) *machines {
+	t.Helper()
+	m := &machines{t: t, account: a, world: w, layers: layers, change: change, booted: map[string]*instance{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	stopped := make(chan struct{})
 	go func() {

@@ -80,13 +80,19 @@ sweeps: {due: 500ms, liveness: 2s}
 
 func newStage(t testing.TB, change func(types.Instance, *system)) *stage {
 	t.Helper()
+	return newStageOf(t, image(t), change)
+}
+
+// newStageOf is a stage whose machines boot from another image.
+func newStageOf(t testing.TB, layers []string, change func(types.Instance, *system)) *stage {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
 	w := newWorld(t)
 	s := &stage{TB: t, ctx: ctx, world: w, account: newAccount(t, w)}
 	s.startGitHub()
 	s.startControld(s.configure())
-	s.machines = startMachines(t, s.account, w, change)
+	s.machines = startMachinesOf(t, layers, s.account, w, change)
 	_, err := s.fleet.Refresh(s.ctx, &remudav1.RefreshRequest{})
 	check(t, err)
 	return s
