@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -177,10 +178,14 @@ func (s *session) findRoles(ctx context.Context, prefix string, r *remains) erro
 
 // cleanUp removes everything that was made, in a time of its own. What is left is in its error.
 func (s *session) cleanUp(ctx context.Context) error {
+	var unshown time.Duration
+	if ctx.Err() != nil && s.templated { // a launch may have been made whose answer was not awaited
+		unshown = s.Times.Settle
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Times.Clean)
 	defer cancel()
 	s.Begin("clean up")
-	return s.remove(ctx, s.id)
+	return s.remove(ctx, s.id, unshown)
 }
 
 // Clean removes what runs have left, whichever they were.
@@ -192,11 +197,13 @@ func Clean(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithTimeout(ctx, s.Times.Clean)
 	defer cancel()
 	s.Begin("clean up")
-	return s.remove(ctx, everyRun)
+	return s.remove(ctx, everyRun, 0)
 }
 
 // remove ends and deletes what is named with prefix, until two looks in a row find nothing: the first may come before AWS shows what it has made.
-func (s *session) remove(ctx context.Context, prefix string) error {
+// It goes on looking for as long as there may be something that AWS does not show.
+func (s *session) remove(ctx context.Context, prefix string, unshown time.Duration) error {
+	begun := time.Now()
 	var left remains
 	var failed error
 	empty := 0
@@ -208,11 +215,15 @@ func (s *session) remove(ctx context.Context, prefix string) error {
 			}
 			return false, ctx.Err()
 		}
+		before := left.String()
 		if left = found; left.empty() {
 			empty++
-			return empty == 2, nil
+			return empty >= 2 && time.Since(begun) >= unshown, nil
 		}
 		empty = 0
+		if left.String() == before && aws.ClassOf(failed) == aws.Denied {
+			return false, failed // it will not be allowed later
+		}
 		s.Say("removing %s", left)
 		failed = s.removeOnce(ctx, left)
 		return false, ctx.Err()

@@ -22,6 +22,8 @@ type Options struct {
 	AWS sdk.Config
 	// Subnets to launch into; none: the default ones of the default VPC.
 	Subnets []string
+	// Groups are the security groups of machines; none: the default one of the VPC.
+	Groups []string
 	// Image is one built for the fleet, whose boot is measured; empty: the newest Amazon Linux 2023 for arm64, which has no agentd.
 	Image string
 	// KMSKeyID is a key for a machine's volume; empty: that check is undecided.

@@ -46,7 +46,7 @@ func (s *session) newFleet(cfg sdk.Config) (*fleet, error) {
 		subnets = append(subnets, p.subnet)
 	}
 	pool := func(i image) ec2.Pool {
-		return ec2.Pool{Images: map[string]string{i.arch: i.id}, Subnets: subnets, SecurityGroups: s.groups, RootVolumeGiB: i.gib, Burstable: true}
+		return ec2.Pool{Images: map[string]string{i.arch: i.id}, Subnets: subnets, SecurityGroups: s.Groups, RootVolumeGiB: i.gib, Burstable: true}
 	}
 	plain := pool(s.image)
 	plain.SecurityGroups = nil

@@ -66,6 +66,9 @@ func (s *session) lookForSubnets(ctx context.Context) error {
 	case len(s.places) < len(s.Subnets):
 		return fmt.Errorf("of the subnets %s only %d are in account %s and %s", listed(s.Subnets), len(s.places), s.account, s.AWS.Region)
 	}
+	if len(s.Groups) > 0 {
+		return nil
+	}
 	groups, err := s.admin.ec2.DescribeSecurityGroups(ctx, &ec2.DescribeSecurityGroupsInput{Filters: []types.Filter{
 		{Name: str("vpc-id"), Values: []string{vpc}}, {Name: str("group-name"), Values: []string{"default"}},
 	}})
@@ -73,7 +76,7 @@ func (s *session) lookForSubnets(ctx context.Context) error {
 		return aws.Wrap("find the default security group", err)
 	}
 	for _, group := range groups.SecurityGroups {
-		s.groups = append(s.groups, sdk.ToString(group.GroupId))
+		s.Groups = append(s.Groups, sdk.ToString(group.GroupId))
 	}
 	return nil
 }

@@ -35,8 +35,7 @@ type session struct {
 
 	account, partition string
 	places             []place
-	groups             []string // the default security group, if it is the account's own
-	image, hostImage   image    // of the fleet, and of the machine that tries its role
+	image, hostImage   image // of the fleet, and of the machine that tries its role
 
 	made              time.Time // the roles
 	refused           *fleet    // that may not pass the role of hosts; nil: not tried yet

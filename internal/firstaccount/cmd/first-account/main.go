@@ -45,6 +45,7 @@ func parse(args []string, progress io.Writer) (c command, err error) {
 	flags.BoolVar(&c.clean, "clean", false, "remove what earlier runs have left in the account and region, and nothing else")
 	flags.StringVar(&c.region, "region", "", "the `REGION`, if it is not that of the environment")
 	subnets := flags.String("subnet", "", "the `IDS` of subnets, separated by commas, whose machines reach AWS; without them those of the default VPC")
+	groups := flags.String("security-group", "", "the `IDS` of the machines' security groups, separated by commas; without them the default one of the VPC")
 	flags.StringVar(&c.Image, "image", "", "the `ID` of an image of the fleet, to measure its boot; without it that of Amazon Linux 2023 for arm64")
 	flags.StringVar(&c.KMSKeyID, "kms-key-id", "", "the `KEY` of a machine's volume, to check the policy's statements about keys")
 	flags.DurationVar(&c.Times.Poll, "poll", 0, "the `TIME` between two looks (default 2s)")
@@ -69,6 +70,9 @@ func parse(args []string, progress io.Writer) (c command, err error) {
 	}
 	if *subnets != "" {
 		c.Subnets = strings.Split(*subnets, ",")
+	}
+	if *groups != "" {
+		c.Groups = strings.Split(*groups, ",")
 	}
 	if *only != "" {
 		c.Only = strings.Split(*only, ",")

@@ -224,15 +224,61 @@ func refusedOnce(code string) func(awstest.Hook) awstest.Hook {
 	}
 }
 
-// TestInterrupt ends a run by SIGINT while a launch is made.
+// refusedAtFirst refuses the first calls of a hook, as AWS does while a role is new.
+func refusedAtFirst(status int, code string) func(awstest.Hook) awstest.Hook {
+	return func(next awstest.Hook) awstest.Hook {
+		var n atomic.Int64
+		return func(rw http.ResponseWriter, r *http.Request, forward func(*http.Request) *awstest.Answer) {
+			if n.Add(1) <= 2 {
+				awstest.Fail(rw, r, status, code, "by the test")
+				return
+			}
+			next(rw, r, forward)
+		}
+	}
+}
+
+// TestNewRoles has AWS learn of the roles late: what it refuses until then decides nothing.
+func TestNewRoles(t *testing.T) {
+	w := newWorld(t)
+	w.proxy.Wrap("sts", "AssumeRole", refusedAtFirst(http.StatusForbidden, "AccessDenied"))
+	w.proxy.Wrap("dynamodb", "DescribeTable", refusedAtFirst(http.StatusBadRequest, "AccessDeniedException"))
+	w.proxy.Wrap("sqs", "GetQueueUrl", refusedAtFirst(http.StatusForbidden, "AccessDenied"))
+	w.proxy.Wrap("ec2", "CreateLaunchTemplate", refusedAtFirst(http.StatusForbidden, "UnauthorizedOperation"))
+	w.proxy.Wrap("ec2", "CreateFleet", refusedAtFirst(http.StatusForbidden, "UnauthorizedOperation"))
+	code := w.run("--yes", "--output", "json", "--settle", "30s", "--only", "tables,queues,policy,end")
+	for name, verdict := range w.verdicts() {
+		if verdict != findings.Confirmed {
+			t.Errorf("%s is %s", name, verdict)
+		}
+	}
+	if code != 0 || t.Failed() {
+		t.Errorf("exit code %d\n%s", code, &w.stderr)
+	}
+	w.clean()
+}
+
+// TestInterrupt ends a run by SIGINT while a launch is made, which EC2 shows only later.
 func TestInterrupt(t *testing.T) {
 	w := newWorld(t)
+	w.gap.HideNew()
+	var interrupted atomic.Bool
+	var looks atomic.Int64
+	w.proxy.Wrap("ec2", "DescribeInstances", func(next awstest.Hook) awstest.Hook {
+		return func(rw http.ResponseWriter, r *http.Request, forward func(*http.Request) *awstest.Answer) {
+			if interrupted.Load() && looks.Add(1) == 5 {
+				w.gap.Show()
+			}
+			next(rw, r, forward)
+		}
+	})
 	cmd := make(chan *exec.Cmd, 1)
 	var once sync.Once
 	w.proxy.Wrap("ec2", "CreateFleet", func(next awstest.Hook) awstest.Hook {
 		return func(rw http.ResponseWriter, r *http.Request, forward func(*http.Request) *awstest.Answer) {
 			next(rw, r, forward) // it is launched, and its answer is lost
 			once.Do(func() {
+				interrupted.Store(true)
 				if err := (<-cmd).Process.Signal(os.Interrupt); err != nil {
 					t.Error(err)
 				}
@@ -240,13 +286,16 @@ func TestInterrupt(t *testing.T) {
 			<-r.Context().Done()
 		}
 	})
-	started := w.start("--yes", "--output", "json", "--only", "policy,launch")
+	started := w.start("--yes", "--output", "json", "--only", "policy,launch", "--settle", "5s")
 	cmd <- started
 	if code := w.wait(started); code != findings.ExitFailed || !strings.Contains(w.stderr.String(), "first-account: it was interrupted") {
 		t.Errorf("exit code %d\n%s", code, &w.stderr)
 	}
 	if got := w.verdicts(); got["template-allowed"] != findings.Confirmed || got["launch-allowed"] != findings.Undecided || got["shown-soon"] != findings.Undecided {
 		t.Errorf("%v\n%s", got, &w.stderr)
+	}
+	if n := looks.Load(); n < 5 {
+		t.Errorf("%d looks: the machine was never shown", n)
 	}
 	w.clean()
 }
@@ -288,7 +337,7 @@ func TestLeftOver(t *testing.T) {
 			}
 		}
 	})
-	code := w.run("--yes", "--only", "errors", "--clean-time", "3s")
+	code := w.run("--yes", "--only", "errors")
 	if want := "left in the account: roles first-account-"; code != findings.ExitFailed || !strings.Contains(w.stderr.String(), want) {
 		t.Errorf("exit code %d, want %s\n%s", code, want, &w.stderr)
 	}
