@@ -27,7 +27,7 @@ case $(. /etc/os-release && echo "$ID") in
   *) fail "the CloudWatch agent has no package for this system" ;;
 esac
 
-# Not in /tmp, which may be memory: the package has some 130 MB.
+# Not in /tmp, which may be memory, and the package is large.
 work=$(mktemp -d /var/tmp/remuda-logs.XXXXXX)
 trap 'rm -rf "$work"' EXIT
 
