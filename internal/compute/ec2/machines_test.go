@@ -12,6 +12,7 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	service "github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -267,7 +268,12 @@ func TestAMachineWithOurTagAloneIsForeign(t *testing.T) {
 		}
 		return *out.Instances[0].InstanceId
 	}
-	want := map[string]bool{ours.InstanceID: false, foreign(false, ""): true, foreign(true, ""): true}
+	// What is launched by hand may have the profile of the hosts too.
+	profile := &iam.CreateInstanceProfileInput{InstanceProfileName: sdk.String("remuda-host")}
+	if _, err := iam.NewFromConfig(awstest.Config(t, w.proxy.URL())).CreateInstanceProfile(t.Context(), profile); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]bool{ours.InstanceID: false, foreign(false, ""): true, foreign(true, ""): true, foreign(false, "remuda-host"): true}
 	for range 2 {
 		page, err := c.List(t.Context(), lifecycle.PageOf{})
 		if err != nil {
@@ -286,7 +292,7 @@ func TestAMachineWithOurTagAloneIsForeign(t *testing.T) {
 	if err != nil || ended[0].Foreign {
 		t.Errorf("of a host that has ended: %+v, error %v", ended, err)
 	}
-	if n := strings.Count(logs.String(), "is not ours"); n != 2 {
+	if n := strings.Count(logs.String(), "is not ours"); n != 3 {
 		t.Errorf("it was logged %d times:\n%s", n, logs.String())
 	}
 }
