@@ -15,6 +15,7 @@ import (
 	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ec2api "github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
@@ -27,6 +28,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/permissions"
+	"github.com/remuda-ci/remuda/internal/store/dynamo"
 	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
@@ -427,6 +429,29 @@ func TestStartWithoutIAM(t *testing.T) {
 	}
 	if got, want := again.hostKey("i-1"), first.hostKey("i-1"); got != want {
 		t.Errorf("host key %s, want %s", got, want)
+	}
+}
+
+// The tables are there, and no Refresh has kept the role: those of an older version had none. Any start keeps it.
+func TestAStartKeepsTheRole(t *testing.T) {
+	racepass.CoveredBy(t, "TestSnapshotOnlyReads")
+	a := newAccount(t)
+	a.addHostRole(t)
+	c, err := config.Load(a.configuration(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables := dynamo.New(dynamodb.NewFromConfig(a.cfg), storeOptions(c, hclog.NewNullLogger()))
+	if _, err := tables.Ensure(t.Context(), false); err != nil {
+		t.Fatal(err)
+	}
+	for _, away := range []bool{false, true} {
+		if away {
+			a.proxy.Inject(awstest.Fault{Service: "iam", Kind: awstest.InternalError})
+		}
+		if _, err := newBackends(t.Context(), c, hclog.NewNullLogger(), false); err != nil {
+			t.Errorf("IAM away %t: %v", away, err)
+		}
 	}
 }
 
