@@ -65,6 +65,38 @@ func TestLostTablesOfABusyFleet(t *testing.T) {
 	})
 }
 
+// Machines that the sweep does not judge do not hide how many have lost their records: those of others with a copy of our tag,
+// and those that were launched just now.
+func TestLostTablesAmongOtherMachines(t *testing.T) {
+	for name, foreign := range map[string]bool{"of others": true, "new ones": false} {
+		t.Run(name, func(t *testing.T) {
+			cloud := &copied{}
+			inBubbleOf(t, func(o *fleet.Options) { cloud.Compute, o.Compute = o.Compute, cloud }, func(ctx context.Context, t *testing.T, w *world) {
+				w.mustProvision(ctx, demand("1", "a", 4))
+				w.afterLoss(ctx, nil, func(o *fleet.Options) { o.Compute = cloud })
+				time.Sleep(10 * time.Minute)
+				others, err := w.compute.Launch(ctx, lifecycle.LaunchOrder{
+					Token: "others", RequestID: "others", Number: 1, Count: 60, Pool: "default", Repository: repository, RunID: "9",
+					ResourceClass: "large", CPU: 2, MemoryMiB: 4096, UsageClass: lifecycle.UsageOnDemand, InstanceTypes: []string{"*"},
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if foreign {
+					for _, m := range others {
+						cloud.add(m.InstanceID)
+					}
+					time.Sleep(10 * time.Minute)
+				}
+				w.sweepOnce(ctx, w.fleet.NewCloudSweep())
+				if n := w.machines(); n != 64 {
+					t.Errorf("%d of 64 machines are left", n)
+				}
+			})
+		})
+	}
+}
+
 // The records are back: the guard is over, and a machine that was leaked is ended.
 func TestRecordsThatAreBack(t *testing.T) {
 	inBubbleOf(t, func(*fleet.Options) {}, func(ctx context.Context, t *testing.T, w *world) {
@@ -88,16 +120,23 @@ func TestRecordsThatAreBack(t *testing.T) {
 	})
 }
 
-// copied is a cloud with a machine that has our tag by a copy.
+// copied is a cloud with machines that have our tag by a copy.
 type copied struct {
 	fleet.Compute
-	id string
+	ids map[string]bool
+}
+
+func (c *copied) add(id string) {
+	if c.ids == nil {
+		c.ids = map[string]bool{}
+	}
+	c.ids[id] = true
 }
 
 func (c *copied) List(ctx context.Context, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Machine], error) {
 	got, err := c.Compute.List(ctx, page)
 	for i, m := range got.Items {
-		got.Items[i].Foreign = m.InstanceID == c.id
+		got.Items[i].Foreign = c.ids[m.InstanceID]
 	}
 	return got, err
 }
@@ -112,11 +151,11 @@ func TestTheCloudSweepLeavesForeignMachinesAlone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cloud.id = machines[0].InstanceID
+		cloud.add(machines[0].InstanceID)
 		go w.fleet.Sweep(ctx)
 		time.Sleep(12 * time.Minute)
 		page, err := w.compute.List(ctx, lifecycle.PageOf{})
-		if err != nil || len(page.Items) != 1 || page.Items[0].InstanceID != cloud.id {
+		if err != nil || len(page.Items) != 1 || !cloud.ids[page.Items[0].InstanceID] {
 			t.Errorf("machines: %+v, %v; want only the foreign one", page.Items, err)
 		}
 	})

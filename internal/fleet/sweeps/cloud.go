@@ -99,18 +99,24 @@ func (s *CloudSweep) compare(ctx context.Context, now time.Time) (op.Progress, e
 
 // whileManyAreUnrecorded keeps the machines without a record if they are a mass: after the tables were lost, or an
 // older state of them was restored, jobs run on these machines. They are kept until their records are back, or an
-// operator ends them in EC2. The count is of what the sweep has read, so each replica comes to the same result.
+// operator ends them in EC2. The count is of what the sweep has read, so each replica comes to the same result. Machines
+// that the sweep does not judge are no part of it: others' with a copy of our tag, and new ones, which a burst may bring by the hundred.
 func (s *CloudSweep) whileManyAreUnrecorded(now time.Time) {
-	lost := 0
+	lost, all := 0, 0
+	for _, m := range s.machines {
+		if s.env.judged(m, now) {
+			all++
+		}
+	}
 	for _, m := range s.leaked {
 		if m.unrecorded {
 			lost++
 		}
 	}
-	if !silence.Mass(lost, len(s.machines)) {
+	if !silence.Mass(lost, all) {
 		lost = 0
 	}
-	s.env.show(unrecordedGuard, &s.Events, lost, len(s.machines), now)
+	s.env.show(unrecordedGuard, &s.Events, lost, all, now)
 	if lost == 0 {
 		return
 	}
@@ -118,7 +124,7 @@ func (s *CloudSweep) whileManyAreUnrecorded(now time.Time) {
 		if m.unrecorded {
 			s.Events.RecordMachine(m.InstanceID, lifecycle.Decision{
 				Action: lifecycle.ActionKeep, Code: lifecycle.ReasonManyUnrecorded,
-				Reason: fmt.Sprintf("%d of %d machines have no record, so none of them is ended; else it would be ended: %s", lost, len(s.machines), m.why),
+				Reason: fmt.Sprintf("%d of %d machines have no record, so none of them is ended; else it would be ended: %s", lost, all, m.why),
 			})
 		}
 		return m.unrecorded
@@ -184,9 +190,15 @@ func keptByHold(h lifecycle.FleetHold, otherwise string) lifecycle.Decision {
 	return lifecycle.Decision{Action: lifecycle.ActionKeep, Code: lifecycle.ReasonFleetHeld, Reason: h.String() + otherwise}
 }
 
+// judged reports whether the sweep may end a machine for want of a record. It may not if another than the fleet launched it, or if it is younger
+// than the grace period.
+func (sw *Sweeps) judged(m lifecycle.Machine, now time.Time) bool {
+	return !m.Foreign && now.Sub(m.LaunchedAt) >= sw.Timing.Grace
+}
+
 // leak says why the machine has no owner, or "".
 func (sw *Sweeps) leak(ctx context.Context, m lifecycle.Machine, records map[string]lifecycle.Record, now time.Time) (string, error) {
-	if m.Foreign || now.Sub(m.LaunchedAt) < sw.Timing.Grace {
+	if !sw.judged(m, now) {
 		return "", nil
 	}
 	if r, ok := records[m.HostKey]; ok {
