@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ec2api "github.com/aws/aws-sdk-go-v2/service/ec2"
 	sqsapi "github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -56,7 +55,7 @@ func newAWSBackends(ctx context.Context, c *config.Config, log hclog.Logger) (*b
 	ensure := []fleet.Ensure{records.Ensure, messages.Ensure, compute.Ensure}
 	var heard fleet.Notices
 	if o.notices != nil {
-		queue := notices.New(sqsapi.NewFromConfig(cfg, patient), *o.notices)
+		queue := notices.New(sqsapi.NewFromConfig(cfg), *o.notices)
 		heard, ensure = queue, append(ensure, queue.Ensure)
 	}
 	return &backends{
@@ -105,13 +104,6 @@ func newAWSOptions(c *config.Config, region, roleID string, log hclog.Logger) (a
 		o.notices = &notices.Options{Prefix: c.AWS.Prefix, Logger: log.Named("notices")}
 	}
 	return o, nil
-}
-
-// patient makes a client wait for the answer of a long poll.
-func patient(o *sqsapi.Options) {
-	if client, ok := o.HTTPClient.(*awshttp.BuildableClient); ok {
-		o.HTTPClient = client.WithTimeout(notices.ReceiveWait + client.GetTimeout())
-	}
 }
 
 // ec2Pools are the pools of the configuration, in the types of the EC2 adapter.

@@ -25,8 +25,6 @@ import (
 	"testing"
 	"time"
 
-	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
-	sqsapi "github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/hashicorp/go-hclog"
 	"go.yaml.in/yaml/v3"
 
@@ -36,7 +34,6 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/github"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
-	"github.com/remuda-ci/remuda/internal/queue/notices"
 	"github.com/remuda-ci/remuda/internal/server"
 	"github.com/remuda-ci/remuda/internal/store/dynamo"
 	"github.com/remuda-ci/remuda/internal/web"
@@ -410,14 +407,4 @@ func (w *wired) token() string {
 	}
 	token, err := w.github.Token(context.Background())
 	return token.Reveal() + fmt.Sprint(err)
-}
-
-// A long poll for notices is not cut off by the time of other calls.
-func TestNoticesAreWaitedFor(t *testing.T) {
-	usual := awshttp.NewBuildableClient().WithTimeout(time.Second)
-	o := sqsapi.Options{HTTPClient: usual}
-	patient(&o)
-	if got := o.HTTPClient.(*awshttp.BuildableClient).GetTimeout(); got != time.Second+notices.ReceiveWait {
-		t.Errorf("a receive may take %s", got)
-	}
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/hashicorp/go-hclog"
@@ -30,7 +31,7 @@ import (
 
 const (
 	// ReceiveWait is how long a receive waits for a first notice: the longest that SQS knows, so that an
-	// empty queue costs the fewest calls. The HTTP client must wait longer.
+	// empty queue costs the fewest calls.
 	ReceiveWait = 20 * time.Second
 	// atOnce is the most that SQS hands out in one answer.
 	atOnce = 10
@@ -58,12 +59,20 @@ type Queue struct {
 	log    hclog.Logger
 }
 
-// New returns the queue behind the client. It makes no call: Ensure makes the queue.
+// New returns the queue behind the client, whose calls may take as long as a receive does. It makes no call: Ensure makes the queue.
 func New(client *sqs.Client, o Options) *Queue {
+	client = sqs.New(client.Options(), patient)
 	o.Logger = cmp.Or(o.Logger, hclog.NewNullLogger())
 	prefix := cmp.Or(o.Prefix, "remuda")
 	all := &named.Queues{Client: client, Fleet: prefix, Missing: "run Refresh, which makes it, or leave aws.notices out"}
 	return &Queue{client: client, all: all, name: prefix + "-notices", log: o.Logger}
+}
+
+// patient makes a client wait for the answer of a long poll.
+func patient(o *sqs.Options) {
+	if client, ok := o.HTTPClient.(*awshttp.BuildableClient); ok {
+		o.HTTPClient = client.WithTimeout(ReceiveWait + client.GetTimeout())
+	}
 }
 
 // Receive hands out at most ten notices, and waits up to ReceiveWait for a first

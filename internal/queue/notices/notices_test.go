@@ -9,8 +9,10 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	api "github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/google/go-cmp/cmp"
@@ -32,6 +34,8 @@ type world struct {
 	log   bytes.Buffer
 	waits []int // of the receives
 	raw   *api.Client
+
+	proxyURL string
 }
 
 func newWorld(t *testing.T) *world {
@@ -51,8 +55,14 @@ func newWorld(t *testing.T) *world {
 		r.Body = io.NopCloser(strings.NewReader(strings.Replace(string(body), `"WaitTimeSeconds":20`, `"WaitTimeSeconds":0`, 1)))
 		forward(r).Write(rw)
 	})
-	w.Queue = notices.New(api.NewFromConfig(awstest.Config(t, proxy.URL())), notices.Options{Logger: hclog.New(&hclog.LoggerOptions{Output: &w.log})})
+	w.proxyURL = proxy.URL()
+	w.open(awstest.Config(t, proxy.URL()))
 	return w
+}
+
+// open makes the queue with a client of this configuration.
+func (w *world) open(c sdk.Config) {
+	w.Queue = notices.New(api.NewFromConfig(c), notices.Options{Logger: hclog.New(&hclog.LoggerOptions{Output: &w.log})})
 }
 
 func (w *world) ensure(dryRun bool) []resources.Resource {
@@ -188,5 +198,20 @@ func TestEnsureCorrects(t *testing.T) {
 	got := w.attributes()
 	if got["Policy"] != right["Policy"] || got["MessageRetentionPeriod"] != "900" {
 		t.Errorf("corrected to %v", got)
+	}
+}
+
+// SQS answers a receive after up to 20 s, which is longer than other calls may take.
+func TestAReceiveMayTakeLonger(t *testing.T) {
+	w := newWorld(t)
+	c := awstest.Config(t, w.proxyURL)
+	c.HTTPClient = awshttp.NewBuildableClient().WithTimeout(time.Nanosecond)
+	if _, err := api.NewFromConfig(c).ListQueues(t.Context(), &api.ListQueuesInput{}); err == nil {
+		t.Error("an ordinary call was answered within a nanosecond")
+	}
+	w.open(c)
+	w.ensure(false)
+	if _, err := w.Receive(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
