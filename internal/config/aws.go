@@ -106,9 +106,10 @@ var (
 	subnetID    = regexp.MustCompile(`^subnet-[0-9a-f]{8,17}$`)
 	groupID     = regexp.MustCompile(`^sg-[0-9a-f]{8,17}$`)
 	kmsKeyID    = regexp.MustCompile(`^(arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:(key/|alias/)|alias/|)[A-Za-z0-9/_-]{1,256}$`)
-	tagKey      = regexp.MustCompile(`^[A-Za-z0-9+=._:@-]{1,128}$`) // what instance metadata can show
+	tagKey      = regexp.MustCompile(`^[A-Za-z0-9+=._:@-]{1,127}$`) // what EC2's model takes and instance metadata can show
 	familyName  = regexp.MustCompile(`^[a-z]+[0-9]+[a-z0-9-]*$`)
 	reservedTag = regexp.MustCompile(`(?i)^(aws|remuda):`)
+	noTagKey    = []string{".", "..", "_index"} // they would be paths of the metadata, so EC2 refuses the launch
 	tagValue    = regexp.MustCompile(`^[\p{L}\p{Z}\p{N}_.:/=+@-]*$`)
 )
 
@@ -232,8 +233,8 @@ func (e EC2) validate(at strictyaml.Place) {
 		switch {
 		case reservedTag.MatchString(key):
 			tags.At(key).Errorf("begins with aws: or remuda:, which are taken; write another key")
-		case !tagKey.MatchString(key):
-			tags.At(key).Errorf("is no key of a tag; write 1 to 128 of letters, digits and + - = . _ : @")
+		case !tagKey.MatchString(key), slices.Contains(noTagKey, key):
+			tags.At(key).Errorf("is no key of a tag; write 1 to 127 of letters, digits and + - = . _ : @")
 		case !tagValue.MatchString(value), utf8.RuneCountInString(value) > longestTagValue:
 			tags.At(key).Errorf("is no value of a tag; write at most 256 letters, digits, spaces and _ . : / = + - @")
 		}

@@ -3,21 +3,25 @@ package servicemodel
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
 
 // What EC2 refuses and its model does not say. Sources, all in the EC2 documentation:
 //   - "Ensuring idempotency in Amazon EC2 API requests": a client token has up to 64 ASCII characters.
-//   - "Tag your Amazon EC2 resources", Tag restrictions: 50 tags a resource, a key of 1 to 128 and a value of up to 256 characters, no key that
-//     begins with aws:, each key once.
+//   - "Tag your Amazon EC2 resources", Tag restrictions: 50 tags a resource, a value of up to 256 characters, no key that begins with aws:, each
+//     key once. A key has 1 to 128 characters there, and up to 127 in the model's own text.
 //   - CreateFleetRequest.TagSpecifications in the model's own text: an instant fleet tags fleet, instance, volume and network-interface.
 //   - "Specify attributes for instance type selection for EC2 Fleet", Considerations: four InstanceRequirements in a request; and
-//     InstanceRequirementsRequest in the model's own text: AllowedInstanceTypes and ExcludedInstanceTypes exclude each other.
+//     InstanceRequirementsRequest in the model's own text: AllowedInstanceTypes and ExcludedInstanceTypes exclude each other, and so do the two
+//     price protections of spot.
+//   - The model's own text: a launch template is named by its id or its name, and for a fleet with its version; instances are asked for by ids or
+//     page by page.
 const (
 	maxToken        = 64
 	maxTags         = 50
-	maxTagKey       = 128
+	maxTagKey       = 127
 	maxTagValue     = 256
 	maxRequirements = 4
 )
@@ -29,6 +33,7 @@ var instantTags = []string{"fleet", "instance", "volume", "network-interface"}
 func (c *checker) checkEC2(input map[string]any) {
 	c.checkToken(input)
 	c.walk("", input)
+	c.checkTogether("", input)
 	if c.request.Operation == "CreateFleet" {
 		c.checkFleet(input)
 	}
@@ -60,6 +65,45 @@ func (c *checker) walk(path string, value any) {
 			c.walk(fmt.Sprintf("%s[%d]", path, i), item)
 		}
 	}
+}
+
+// apart are members that no structure has together.
+var apart = [][2]string{
+	{"LaunchTemplateId", "LaunchTemplateName"},
+	{"AllowedInstanceType", "ExcludedInstanceType"},
+	{"InstanceType", "InstanceRequirements"},
+	{"SpotMaxPricePercentageOverLowestPrice", "MaxSpotPriceAsPercentageOfOptimalOnDemandPrice"},
+	{"InstanceId", "MaxResults"},
+}
+
+// checkTogether checks what members of one structure say together, wherever it is.
+func (c *checker) checkTogether(path string, value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		for _, pair := range apart {
+			if value[pair[0]] != nil && value[pair[1]] != nil {
+				c.breaks(path, "has %s and %s, want one of them", pair[0], pair[1])
+			}
+		}
+		least, most := bound(value["Min"]), bound(value["Max"])
+		if least > most && value["Max"] != nil {
+			c.breaks(path, "is from %v to %v", least, most)
+		}
+		for name, under := range value {
+			c.checkTogether(join(path, name), under)
+		}
+	case []any:
+		for i, item := range value {
+			c.checkTogether(fmt.Sprintf("%s[%d]", path, i), item)
+		}
+	}
+}
+
+// bound is one end of a range.
+func bound(value any) float64 {
+	text, _ := value.(string)
+	n, _ := strconv.ParseFloat(text, 64)
+	return n
 }
 
 func (c *checker) checkTags(path string, tags []any) {
@@ -100,20 +144,13 @@ func (c *checker) checkFleet(input map[string]any) {
 	configs, _ := input["LaunchTemplateConfigs"].([]any)
 	for i, config := range configs {
 		of, _ := config.(map[string]any)
+		if template, ok := of["LaunchTemplateSpecification"].(map[string]any); ok && template["Version"] == nil {
+			c.breaks(fmt.Sprintf("LaunchTemplateConfigs[%d].LaunchTemplateSpecification.Version", i), "is missing, and required")
+		}
 		overrides, _ := of["Overrides"].([]any)
-		for j, override := range overrides {
-			at := fmt.Sprintf("LaunchTemplateConfigs[%d].Overrides[%d]", i, j)
-			of, _ := override.(map[string]any)
-			required, ok := of["InstanceRequirements"].(map[string]any)
-			if !ok {
-				continue
-			}
-			requirements++
-			if of["InstanceType"] != nil {
-				c.breaks(at, "has InstanceType and InstanceRequirements, want one of them")
-			}
-			if required["AllowedInstanceType"] != nil && required["ExcludedInstanceType"] != nil {
-				c.breaks(at+".InstanceRequirements", "has AllowedInstanceTypes and ExcludedInstanceTypes, want one of them")
+		for _, override := range overrides {
+			if of, _ := override.(map[string]any); of["InstanceRequirements"] != nil {
+				requirements++
 			}
 		}
 	}

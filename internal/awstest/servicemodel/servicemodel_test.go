@@ -42,8 +42,8 @@ func form(service, operation string, pairs ...string) servicemodel.Request {
 func fleet(more ...string) servicemodel.Request {
 	return form("ec2", "CreateFleet", append([]string{
 		"Type=instant", "ClientToken=" + strings.Repeat("t", 64), "TargetCapacitySpecification.TotalTargetCapacity=1",
-		"LaunchTemplateConfigs.1.LaunchTemplateSpecification.LaunchTemplateName=remuda-x",
-		"TagSpecification.1.ResourceType=instance", "TagSpecification.1.Tag.1.Key=" + strings.Repeat("k", 128), "TagSpecification.1.Tag.1.Value=" + strings.Repeat("v", 256),
+		"LaunchTemplateConfigs.1.LaunchTemplateSpecification.LaunchTemplateName=remuda-x", "LaunchTemplateConfigs.1.LaunchTemplateSpecification.Version=1",
+		"TagSpecification.1.ResourceType=instance", "TagSpecification.1.Tag.1.Key=" + strings.Repeat("k", 127), "TagSpecification.1.Tag.1.Value=" + strings.Repeat("v", 256),
 	}, more...)...)
 }
 
@@ -87,6 +87,7 @@ func TestLegal(t *testing.T) {
 
 func TestIllegal(t *testing.T) {
 	t.Parallel()
+	const required = "LaunchTemplateConfigs.1.Overrides.1.InstanceRequirements."
 	for _, test := range []struct {
 		want    string
 		request servicemodel.Request
@@ -126,16 +127,24 @@ func TestIllegal(t *testing.T) {
 		{"ec2 CreateFleet: ClientToken has 65 characters, want at most 64", fleet("ClientToken=" + strings.Repeat("t", 65))},
 		{`ec2 CreateFleet: ClientToken is "é", want ASCII`, fleet("ClientToken=é")},
 		{`ec2 CreateFleet: TagSpecification[0].ResourceType is "spot-instances-request", want for an instant fleet one of fleet, instance, volume, network-interface`, fleet("TagSpecification.1.ResourceType=spot-instances-request")},
-		{"ec2 CreateFleet: TagSpecification[0].Tag[0].Key has 129 characters, want 1 to 128", fleet("TagSpecification.1.Tag.1.Key=" + strings.Repeat("k", 129))},
-		{"ec2 CreateFleet: TagSpecification[0].Tag[0].Key has 0 characters, want 1 to 128", fleet("TagSpecification.1.Tag.1.Key=")},
+		{"ec2 CreateFleet: TagSpecification[0].Tag[0].Key has 128 characters, want 1 to 127", fleet("TagSpecification.1.Tag.1.Key=" + strings.Repeat("k", 128))},
+		{"ec2 CreateFleet: TagSpecification[0].Tag[0].Key has 0 characters, want 1 to 127", fleet("TagSpecification.1.Tag.1.Key=")},
 		{"ec2 CreateFleet: TagSpecification[0].Tag[0].Value has 257 characters, want at most 256", fleet("TagSpecification.1.Tag.1.Value=" + strings.Repeat("v", 257))},
 		{`ec2 CreateFleet: TagSpecification[0].Tag[0].Key is "AWS:x", and aws: is reserved`, fleet("TagSpecification.1.Tag.1.Key=AWS:x")},
 		{"ec2 CreateTags: Tag has 51 tags, want at most 50", form("ec2", "CreateTags", tags(51)...)},
 		{`ec2 CreateTags: Tag[1].Key is "0" a second time`, form("ec2", "CreateTags", append(tags(2), "Tag.2.Key=0")...)},
 		{"ec2 CreateFleet: LaunchTemplateConfigs has 5 InstanceRequirements, want at most 4", fleet(requirements(5)...)},
 		{"ec2 CreateFleet: LaunchTemplateConfigs[0].Overrides[0] has InstanceType and InstanceRequirements, want one of them", fleet(append(requirements(1), "LaunchTemplateConfigs.1.Overrides.1.InstanceType=c6i.large")...)},
-		{"ec2 CreateFleet: LaunchTemplateConfigs[0].Overrides[0].InstanceRequirements has AllowedInstanceTypes and ExcludedInstanceTypes, want one of them",
+		{"ec2 CreateFleet: LaunchTemplateConfigs[0].Overrides[0].InstanceRequirements has AllowedInstanceType and ExcludedInstanceType, want one of them",
 			fleet(append(requirements(1), "LaunchTemplateConfigs.1.Overrides.1.InstanceRequirements.ExcludedInstanceType.1=m*")...)},
+		{"ec2 CreateFleet: LaunchTemplateConfigs[0].Overrides[0].InstanceRequirements has SpotMaxPricePercentageOverLowestPrice and MaxSpotPriceAsPercentageOfOptimalOnDemandPrice, want one of them",
+			fleet(append(requirements(1), required+"SpotMaxPricePercentageOverLowestPrice=300", required+"MaxSpotPriceAsPercentageOfOptimalOnDemandPrice=100")...)},
+		{"ec2 CreateFleet: LaunchTemplateConfigs[0].Overrides[0].InstanceRequirements.VCpuCount is from 2 to 1", fleet(append(requirements(1), required+"VCpuCount.Max=1")...)},
+		{"ec2 CreateFleet: LaunchTemplateConfigs[0].LaunchTemplateSpecification has LaunchTemplateId and LaunchTemplateName, want one of them",
+			fleet("LaunchTemplateConfigs.1.LaunchTemplateSpecification.LaunchTemplateId=lt-1")},
+		{"ec2 CreateFleet: LaunchTemplateConfigs[1].LaunchTemplateSpecification.Version is missing, and required",
+			fleet("LaunchTemplateConfigs.2.LaunchTemplateSpecification.LaunchTemplateName=remuda-x.arm64")},
+		{"ec2 DescribeInstances: has InstanceId and MaxResults, want one of them", form("ec2", "DescribeInstances", "InstanceId.1=i-1", "MaxResults=5")},
 	} {
 		illegal, err := awstest.Models(t).Check(test.request)
 		if err != nil {
