@@ -3,9 +3,9 @@ package lifecycle
 import (
 	"cmp"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle/template"
 )
 
 // Policy holds the timeouts that Decide applies to the hosts of one pool.
@@ -183,9 +183,6 @@ func (r Record) agesAt(p Policy) time.Time {
 	return launched.Add(p.MaxAge)
 }
 
-// archARM is the architecture whose version comes second where a pool has two templates, as EC2 spells it.
-const archARM = "arm64"
-
 // Drifted says that the host was launched from an older version of its launch
 // template than current, or is "".
 func (r Record) Drifted(current string) string {
@@ -195,24 +192,7 @@ func (r Record) Drifted(current string) string {
 	return fmt.Sprintf("launched from version %s of its pool's launch template, which is at version %s by now", r.TemplateVersion, current)
 }
 
-// Outdated reports whether the host was launched from an older version of its launch template than current. A
-// pool with templates for two architectures has a version of each, as in 7/5, and a host is as old as its
-// own. What is not known, or is no number, is not older.
+// Outdated reports whether the host was launched from an older version of its launch template than current.
 func (r Record) Outdated(current string) bool {
-	if r.TemplateVersion == "" || current == "" {
-		return false
-	}
-	had, has := strings.Split(r.TemplateVersion, "/"), strings.Split(current, "/")
-	if r.Arch == archARM && len(had) != len(has) {
-		return true // its architecture has another template now
-	}
-	own := func(versions []string) (uint64, error) {
-		if r.Arch == archARM {
-			return strconv.ParseUint(versions[len(versions)-1], 10, 63)
-		}
-		return strconv.ParseUint(versions[0], 10, 63)
-	}
-	was, err := own(had)
-	is, isErr := own(has)
-	return err == nil && isErr == nil && was < is
+	return template.Outdated(r.Arch, r.TemplateVersion, current)
 }

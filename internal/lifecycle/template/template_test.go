@@ -1,9 +1,9 @@
-package lifecycle_test
+package template_test
 
 import (
 	"testing"
 
-	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/template"
 )
 
 func TestOutdated(t *testing.T) {
@@ -30,8 +30,7 @@ func TestOutdated(t *testing.T) {
 		"separators only":              {"arm64", "/", "/", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := lifecycle.Record{Hardware: lifecycle.Hardware{Arch: test.arch}, TemplateVersion: test.had}
-			if got := r.Outdated(test.current); got != test.want {
+			if got := template.Outdated(test.arch, test.had, test.current); got != test.want {
 				t.Errorf("%s from %q, now %q: outdated %v", test.arch, test.had, test.current, got)
 			}
 		})
