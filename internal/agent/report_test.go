@@ -22,7 +22,7 @@ func TestReport(t *testing.T) {
 	passes(t, w, a, time.Second)
 	want := lifecycle.Report{
 		HostKey: "i-1", HeartbeatAt: w.report.HeartbeatAt, BootID: "boot-1", AgentVersion: "test", RunnerVersion: "2.330.0", Assignment: 1,
-		Signal: lifecycle.SignalRegOK, Busy: true, RegisteredAt: start.Add(90 * time.Second), Jobs: 1,
+		RunID: "run-1", Signal: lifecycle.SignalRegOK, Busy: true, RegisteredAt: start.Add(90 * time.Second), Jobs: 1,
 		InterruptionAt: start.Add(2*time.Minute + 90*time.Second),
 	}
 	if diff := cmp.Diff(want, w.report); diff != "" {

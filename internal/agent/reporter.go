@@ -75,7 +75,7 @@ func (a *Agent) report(now time.Time, answer Answer) lifecycle.Report {
 	p := lifecycle.Report{
 		HostKey: a.o.HostKey, HeartbeatAt: a.storeTime(now).Round(0).UTC(), BootID: s.BootID, AgentVersion: a.o.Version,
 		RunnerVersion: s.RunnerVersion,
-		Assignment:    a.poller.record.Assignment, Signal: answer.Signal, Cause: answer.Cause,
+		Assignment:    a.poller.record.Assignment, RunID: a.poller.record.RunID, Signal: answer.Signal, Cause: answer.Cause,
 		Detail: a.presentable(answer.Detail), Busy: s.Busy || a.blindErr != nil, Jobs: s.Jobs,
 		InterruptionAt: s.InterruptionAt.UTC(), RebalanceAt: s.RebalanceAt.UTC(),
 	}

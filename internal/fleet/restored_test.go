@@ -2,6 +2,7 @@ package fleet_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -113,6 +114,7 @@ func TestTheGracePeriodOfTheCloudSweep(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
+		w.sweepOnce(ctx, w.fleet.NewCloudSweep()) // the replica listens from here on
 		grace := 5 * time.Minute
 		time.Sleep(grace - time.Second)
 		w.sweepOnce(ctx, w.fleet.NewCloudSweep())
@@ -152,6 +154,94 @@ func TestALaunchWhoseNumberWasUsedBefore(t *testing.T) {
 		w.afterLoss(ctx, nil, func(*fleet.Options) {})
 		if hosts := w.mustProvision(ctx, demand("1", "a", 3)); len(hosts) != 3 {
 			t.Errorf("%d hosts, want 3", len(hosts))
+		}
+	})
+}
+
+// serves makes the agents of hosts report a later assignment than their records have.
+func (w *world) serves(busy bool, hosts ...lifecycle.Record) {
+	w.set(func() {
+		for _, h := range hosts {
+			w.forge[h.HostKey] = func(p *lifecycle.Report) { p.Assignment, p.Signal, p.Busy = 3, lifecycle.SignalRegOK, busy }
+		}
+	})
+}
+
+// The table of hosts is restored from a backup that is older than a host may run. The host serves a later run. Its job goes on
+// for as long as any, no run gets the host, and it leaves after the job.
+func TestABusyHostOfARestoredRecord(t *testing.T) {
+	for name, heardAfter := range map[string]time.Duration{"its report is there": 0, "its report is lost too": 14 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			inBubbleOf(t, func(*fleet.Options) {}, func(ctx context.Context, t *testing.T, w *world) {
+				h := w.mustProvision(ctx, demand("1", "a", 1))[0]
+				time.Sleep(7 * time.Hour)
+				w.serves(true, h)
+				w.set(func() { w.mute = heardAfter > 0 })
+				w.afterLoss(ctx, []lifecycle.Record{h}, func(*fleet.Options) {})
+				if heardAfter == 0 {
+					w.answer(ctx)
+				}
+				go w.fleet.Sweep(ctx)
+				time.Sleep(heardAfter)
+				w.set(func() { w.mute = false })
+				time.Sleep(6*time.Hour - time.Minute)
+				r := w.record(h.HostKey)
+				if n := w.machines(); n != 1 || !r.Restored() || r.Claimable(time.Now(), 0) {
+					t.Fatalf("%d machines, and the record is %+v", n, r)
+				}
+				if want := "an older state of its record was restored"; !strings.HasPrefix(r.RetiringReason, want) {
+					t.Errorf("operators see %q, want %q", r.RetiringReason, want)
+				}
+				w.serves(false, h)
+				time.Sleep(50 * time.Second)
+				if n := w.machines(); n != 0 {
+					t.Errorf("the host stays after its job: %+v", w.record(h.HostKey))
+				}
+			})
+		})
+	}
+}
+
+// Some records are older states, and two hosts were launched after the backup. These two are no mass by themselves, but the
+// others show what has happened: no machine is ended for want of a record.
+func TestMachinesThatAreNewerThanTheBackup(t *testing.T) {
+	inBubbleOf(t, func(*fleet.Options) {}, func(ctx context.Context, t *testing.T, w *world) {
+		hosts := w.mustProvision(ctx, demand("1", "a", 10))
+		time.Sleep(time.Hour)
+		w.serves(true, hosts[2:5]...)
+		seen := &guards{}
+		w.afterLoss(ctx, hosts[2:], func(o *fleet.Options) { o.Observer = seen })
+		go w.fleet.Sweep(ctx)
+		time.Sleep(20 * time.Minute)
+		if n := w.machines(); n != 10 {
+			t.Errorf("%d of 10 machines are left", n)
+		}
+		if held := seen.holds("unrecorded"); held != 5 {
+			t.Errorf("the guard shows %d machines, want two without a record and three with a restored one", held)
+		}
+	})
+}
+
+// A machine without a record gets one while the cloud sweep goes through the others. It is not ended.
+func TestAMachineThatIsRecordedDuringTheCloudSweep(t *testing.T) {
+	inBubbleOf(t, func(*fleet.Options) {}, func(ctx context.Context, t *testing.T, w *world) {
+		h := w.mustProvision(ctx, demand("1", "a", 1))[0]
+		time.Sleep(time.Hour)
+		w.afterLoss(ctx, nil, func(*fleet.Options) {})
+		w.sweepOnce(ctx, w.fleet.NewCloudSweep()) // from here on its agent has time to report
+		time.Sleep(time.Minute)
+		sweep := w.fleet.NewCloudSweep()
+		for _, step := range []string{"list", "compare"} {
+			if _, err := sweep.Step(ctx, time.Now()); err != nil {
+				t.Fatalf("%s: %v", step, err)
+			}
+		}
+		if err := w.store.CreateInstance(ctx, h); err != nil {
+			t.Fatal(err)
+		}
+		w.sweepOnce(ctx, sweep)
+		if n := w.machines(); n != 1 {
+			t.Error("a machine with a record was ended for want of one")
 		}
 	})
 }

@@ -100,6 +100,7 @@ func TestADamagedRequestKeepsItsMachineAlone(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		_ = w.fleet.Drive(t.Context(), w.fleet.NewCloudSweep(), patience) // the replica listens from here on
 		time.Sleep(12 * time.Minute)
 		if err := w.fleet.Drive(t.Context(), w.fleet.NewCloudSweep(), patience); !errors.Is(err, errDamaged) {
 			t.Errorf("the sweep ended with error %v, want one that tells of the damage", err)

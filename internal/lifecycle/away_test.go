@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/silence"
 )
 
 // While GitHub is away no run can be given an idle host, so its time does not
@@ -17,7 +18,7 @@ func TestIdleHostsOutlastAnOutageOfGitHub(t *testing.T) {
 	at := now
 	for range 100 {
 		at = r.Threshold
-		f := lifecycle.Facts{Record: r, GitHubUnavailable: true}
+		f := lifecycle.Facts{Record: r, GitHubUnavailable: true, Watch: silence.Watch{StoreUpSince: start}}
 		d := lifecycle.Decide(f, at, p)
 		if d.Action == lifecycle.ActionTerminate {
 			break

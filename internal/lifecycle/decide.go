@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/lifecycle/restored"
 	"github.com/remuda-ci/remuda/internal/lifecycle/silence"
 )
 
@@ -91,14 +92,39 @@ func (v decider) decide() Decision {
 		d.Gone = true
 		return d
 	}
-	d, ok := v.lost()
-	if !ok {
+	d, lost := v.lost()
+	if !lost && v.showsRestored() {
+		return act(ActionRetire, recordRestored)
+	}
+	if !lost {
 		d = v.byState()
 	}
-	if d.Action == ActionTerminate && v.Record.Held(v.now) {
+	switch ends := d.Action == ActionTerminate; {
+	case ends && v.Record.Held(v.now):
 		return v.held(d)
+	case ends && !lost && v.busyRestored():
+		return keep(v.now.Add(v.p.DrainPoll), busyRestored)
+	case ends && !lost && v.unheard():
+		return keep(v.now.Add(v.p.DrainPoll), notHeardYet)
 	}
 	return d
+}
+
+// showsRestored reports whether the report shows that the record is an older one, and the record does not say so yet. No run may claim it.
+func (v decider) showsRestored() bool {
+	return v.Report != nil && restored.Older(v.Record.Assignment, v.Report.Assignment) && !(v.Record.Restored() && v.Record.Retiring)
+}
+
+// busyRestored reports whether a job may run that the record does not know. Then its deadlines say nothing.
+func (v decider) busyRestored() bool {
+	return v.Record.Restored() && v.busy() && v.now.Before(restored.Until(v.Record.RestoredAt, v.Record.MaxRuntime, v.p.MaxRuntime))
+}
+
+// unheard reports whether the record is from long ago, as a restored one, by when it was written or by its deadline, and the agent had
+// no time yet to report: controld has just started, or the store was away.
+func (v decider) unheard() bool {
+	from := earliest(v.Record.writtenFor(v.Request), v.Record.Threshold)
+	return !v.fresh() && !v.Listened(v.now, v.p.Silence) && reached(from.Add(restored.Old), v.now)
 }
 
 func (v decider) byState() Decision {
@@ -127,7 +153,7 @@ type decider struct {
 
 // signal is the agent's answer to the record's assignment, and to no other.
 func (v decider) signal() Signal {
-	if v.Report == nil || v.Report.Assignment != v.Record.Assignment {
+	if !v.acknowledged() {
 		return SignalNone
 	}
 	return v.Report.Signal

@@ -113,7 +113,7 @@ func (v decider) registrationFailed() Decision {
 func (v decider) running() Decision {
 	r := v.Record
 	switch {
-	case v.expired():
+	case v.expired() && !(v.unheard() && v.unwanted().Given()): // else it leaves its run, and is ended once it could be heard
 		return terminate(v.runtimeOver())
 	case v.unwanted().Given():
 		d := act(ActionRelease, v.unwanted())
@@ -223,7 +223,8 @@ func (v decider) drained() bool {
 
 // acknowledged reports whether the agent has seen this assignment.
 func (v decider) acknowledged() bool {
-	return v.Report != nil && v.Report.Assignment == v.Record.Assignment
+	p := v.Report
+	return p != nil && p.Assignment == v.Record.Assignment && (p.RunID == "" || p.RunID == v.Record.RunID)
 }
 
 // needsToken reports whether the agent cannot deregister with what the record has. A job-scoped host never

@@ -22,7 +22,7 @@ type life struct {
 func newLife() *life {
 	l := &life{now: start, policy: lifecycle.DefaultPolicy()}
 	l.policy.MaxRuntime = 6 * time.Hour
-	l.facts.StoreReadableSince = start
+	l.facts.StoreUpSince, l.facts.StoreReadableSince = start, start
 	return l
 }
 

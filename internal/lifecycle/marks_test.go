@@ -156,7 +156,7 @@ func TestWhatEndsLeaveARun(t *testing.T) {
 		"it is released, not yet": {lifecycle.Facts{Record: running, Request: &released}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			test.facts.StoreReadableSince, test.facts.ReportsReadAt = now.Add(-time.Hour), now
+			test.facts.StoreUpSince, test.facts.StoreReadableSince, test.facts.ReportsReadAt = now.Add(-time.Hour), now.Add(-time.Hour), now
 			d := lifecycle.Decide(test.facts, now, lifecycle.DefaultPolicy())
 			if ends := d.Action == lifecycle.ActionTerminate; d.LosesRun != test.leaves || test.leaves && !ends {
 				t.Errorf("%s, leaves %t, want %t", outcome(d), d.LosesRun, test.leaves)

@@ -87,6 +87,8 @@ func TestEveryLifeEnds(t *testing.T) {
 				w.facts.Record.LostBy = nil // a sweep has looked at the run
 			case d.Action == lifecycle.ActionEndMachine:
 				w.facts.Cloud = &lifecycle.Machine{State: lifecycle.MachineGone}
+			case d.Code == lifecycle.ReasonNotHeardYet: // the replica that sweeps reads the store
+				w.facts.StoreUpSince, w.now = w.now, w.now.Add(w.policy.Silence)
 			default:
 				w.now = d.CheckAt
 			}

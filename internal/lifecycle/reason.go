@@ -78,6 +78,8 @@ const (
 	ReasonOrdered            ReasonCode = "ordered"              // an operator ordered it
 	ReasonNoRecord           ReasonCode = "no_record"            // a machine without a record
 	ReasonManyUnrecorded     ReasonCode = "many_unrecorded"      // nor have many other machines
+	ReasonRecordRestored     ReasonCode = "record_restored"      // its record is older than what it has done
+	ReasonNotHeardYet        ReasonCode = "not_heard_yet"        // its agent could not report yet, since controld has just started
 	ReasonConflict           ReasonCode = "conflict"             // another writer was faster
 	ReasonRunnerNotWithdrawn ReasonCode = "runner_not_withdrawn" // GitHub keeps the registration, or gave it a job
 

@@ -3,7 +3,6 @@ package lifecycle
 import (
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -84,6 +83,8 @@ type Record struct {
 	// RetiringReason says why, and becomes the Reason of their end. It is empty where
 	// another mark, such as ScaleDownAt, says it.
 	RetiringReason string `json:"retiringReason,omitempty"`
+	// RestoredAt is when a report first showed that this is an older state of the record, which was restored: see lifecycle/restored.
+	RestoredAt time.Time `json:"restoredAt,omitzero"`
 	// Hold is until when an operator keeps the host: nothing claims or ends it.
 	Hold time.Time `json:"hold,omitzero"`
 	// FleetHeld: Hold is there for the hold on the whole fleet, and goes with it.
@@ -132,6 +133,18 @@ func (r Record) Pooled() bool { return r.State == StateIdle && !r.PooledAt.IsZer
 // Unused reports whether no run has used the host yet: a run of any repository may be the first.
 func (r Record) Unused() bool { return r.TrustKey == "" && r.Uses == 0 }
 
+// Restored reports whether the record is known to be an older state, which was restored.
+func (r Record) Restored() bool { return !r.RestoredAt.IsZero() }
+
+// writtenFor is when the record was written, or for a host that boots when its request was released, if that is later: a release
+// ends such a host at once.
+func (r Record) writtenFor(q *Request) time.Time {
+	if q == nil || r.State != StateCreated {
+		return r.UpdatedAt
+	}
+	return latest(r.UpdatedAt, q.ReleasedAt)
+}
+
 // Held reports whether an operator's hold is in force.
 func (r Record) Held(now time.Time) bool { return now.Before(r.Hold) }
 
@@ -159,27 +172,6 @@ func (r Record) Condition() string {
 // ends with the instance id, by which a runner is matched to its host.
 func RunnerName(assignment int64, instanceID string) string {
 	return fmt.Sprintf("remuda-%d-%s", assignment, instanceID)
-}
-
-// InstanceOf is the instance id in the name of one of our runners, or "".
-func InstanceOf(runnerName string) string {
-	rest, ok := strings.CutPrefix(runnerName, "remuda-")
-	if !ok {
-		return ""
-	}
-	_, id, ok := strings.Cut(rest, "-")
-	if !ok {
-		return ""
-	}
-	return id
-}
-
-// AssignmentOf is the assignment in the name of one of our runners; false where the name has none.
-func AssignmentOf(runnerName string) (assignment int64, ok bool) {
-	rest, ours := strings.CutPrefix(runnerName, "remuda-")
-	number, _, cut := strings.Cut(rest, "-")
-	assignment, err := strconv.ParseInt(number, 10, 64)
-	return assignment, ours && cut && err == nil
 }
 
 // Canonical is the name of a repository as the rows of a fleet have it. GitHub's names are the same in any case.

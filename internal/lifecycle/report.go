@@ -24,9 +24,11 @@ type Report struct {
 	RunnerVersion string `json:"runnerVersion,omitempty"`
 
 	// Assignment is the one that Signal answers and Busy speaks of.
-	Assignment int64  `json:"assignment"`
-	Signal     Signal `json:"signal,omitempty"`
-	Cause      Cause  `json:"cause,omitempty"`
+	Assignment int64 `json:"assignment"`
+	// RunID is the run of that assignment, as the agent knows it. After a restore the number of an assignment may be used again.
+	RunID  string `json:"runId,omitempty"`
+	Signal Signal `json:"signal,omitempty"`
+	Cause  Cause  `json:"cause,omitempty"`
 	// Detail is for people: the end of a log, why something failed.
 	Detail string `json:"detail,omitempty"`
 
@@ -55,6 +57,8 @@ func (p Report) Check(now time.Time) error {
 		return p.malformed("jobs", "is negative")
 	case len(p.Detail) > MaxDetail:
 		return p.malformed("detail", fmt.Sprintf("is longer than %d bytes", MaxDetail))
+	case len(p.RunID) > MaxDetail:
+		return p.malformed("runId", fmt.Sprintf("is longer than %d bytes", MaxDetail))
 	case len(p.BootID) > MaxShortText || len(p.AgentVersion) > MaxShortText:
 		return p.malformed("bootId or agentVersion", fmt.Sprintf("is longer than %d bytes", MaxShortText))
 	case len(p.RunnerVersion) > MaxShortText:

@@ -34,7 +34,7 @@ var generalRules = []rule{
 	{"an unknown request is not an unwanted one", func(s *seen) bool {
 		return s.request == "unknown" && !strings.Contains(s.host, "unattended") && !s.is("running, to be replaced")
 	}, func(s *seen) bool { return s.same(func(o *scene) { o.request = "wanted" }) }},
-	{"no host is silent while the store was not watched", func(s *seen) bool { return s.beat == "unwatched" || s.beat == "mass" },
+	{"no host is silent while the store was not watched", func(s *seen) bool { return s.beat == "unwatched" || s.unheard() || s.beat == "mass" },
 		func(s *seen) bool { return !strings.HasPrefix(s.got.Reason, "silent") }},
 	{"without a report nothing that only the agent can know is believed", func(s *seen) bool { return !s.reported() && s.open() },
 		func(s *seen) bool {
@@ -86,7 +86,7 @@ var endRules = []rule{
 	{"silence that EC2 confirms ends any host", func(s *seen) bool {
 		return s.ec2Confirms() && !s.is("terminated") && !s.held()
 	}, (*seen).endsOrIsReplaced},
-	{"an interrupted host is ended when no job can run on it", func(s *seen) bool { return s.noticed() && !s.mayWork() && s.open() },
+	{"an interrupted host is ended when no job can run on it", func(s *seen) bool { return s.noticed() && !s.mayWork() && s.unsettled() },
 		(*seen).endsOrIsReplaced},
 	{"an interrupted host that may run a job is not ended before its time", func(s *seen) bool {
 		return s.noticed() && s.mayWork() && !s.reported() && s.open() && !s.late()
@@ -109,8 +109,20 @@ var endRules = []rule{
 	{"a deadline that is missed for want of a report ends no host while many may be silent", func(s *seen) bool {
 		return s.excused() && !s.gone() && !s.noticed() && s.wanted() && s.answer == "seen" && !s.jobRuns()
 	}, func(s *seen) bool { return !s.ends() }},
-	{"the maximum runtime ends a running host, busy or not", func(s *seen) bool { return s.late() && s.is("running") && !s.held() },
+	{"the maximum runtime ends a running host, busy or not", func(s *seen) bool { return s.late() && s.is("running") && s.open() },
 		(*seen).ends},
+	{"a host whose record is older than what it does is marked first, whatever the record says", func(s *seen) bool {
+		return s.older() && (s.unsettled() || s.held() && !s.gone() && !s.ec2Confirms()) && !(s.noticed() && !s.mayWork())
+	}, func(s *seen) bool {
+		return s.does(lifecycle.ActionRetire) && s.got.Code == lifecycle.ReasonRecordRestored || s.replaced()
+	}},
+	{"nothing else marks a host", func(s *seen) bool { return s.does(lifecycle.ActionRetire) }, (*seen).older},
+	{"a run that was released leaves a running host whose agent had no time to report yet", func(s *seen) bool {
+		return s.unheard() && s.is("running") && s.unsettled() && !s.older() && !s.wanted() && !s.noticed()
+	}, func(s *seen) bool { return s.does(lifecycle.ActionRelease) }},
+	{"nothing but the loss of its machine ends a host whose agent had no time to report yet", func(s *seen) bool {
+		return s.unheard() && s.unsettled() && !(s.noticed() && !s.mayWork())
+	}, func(s *seen) bool { return !s.ends() }},
 	{"terminated stays terminated, and is forgotten only when EC2 confirms", func(s *seen) bool { return s.is("terminated") },
 		func(s *seen) bool {
 			switch s.got.Action {

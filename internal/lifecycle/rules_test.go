@@ -84,10 +84,19 @@ func (s *seen) ec2Confirms() bool {
 	return s.fell() && (s.cloud == "impaired" || s.cloud == "ending")
 }
 
-// open: alive, and neither an operator nor EC2 has settled what happens.
-func (s *seen) open() bool {
+// unsettled: alive, and neither an operator nor EC2 has settled what happens.
+func (s *seen) unsettled() bool {
 	return !s.is("terminated") && !s.held() && !s.gone() && !s.ec2Confirms()
 }
+
+// older: the agent reports for an assignment that the record does not have.
+func (s *seen) older() bool { return strings.HasPrefix(s.answer, "newer ") }
+
+// unheard: the agent had no time to report yet.
+func (s *seen) unheard() bool { return s.beat == "unheard" }
+
+// open: unsettled, and the record is no restored one, for what is known.
+func (s *seen) open() bool { return s.unsettled() && !s.older() && !s.unheard() }
 
 // runtimeOver: the job on this host has had its whole runtime.
 func (s *seen) runtimeOver() bool {

@@ -39,10 +39,10 @@ type scene struct {
 	hold     string // -, held
 	busy     string // -, busy
 	notice   string // -, interrupted
-	beat     string // fresh, silent, unwatched, mass
+	beat     string // fresh, silent, unwatched, unheard (and the store was not up either), mass
 	deadline string // ahead, reached, overrun (by more than any runtime)
 	request  string // unknown, wanted, released, settled
-	answer   string // none (no report), seen, a signal, signal:cause; "old " before it: of another assignment
+	answer   string // none (no report), seen, a signal, signal:cause; "old " or "newer " before it: of another assignment
 }
 
 // axis is one question and its answers, in the order in which they are printed.
@@ -58,7 +58,7 @@ var axes = []axis{
 	{"busy", []string{"-", "busy"}, func(s *scene) *string { return &s.busy }},
 	{"notice", []string{"-", "interrupted"}, func(s *scene) *string { return &s.notice }},
 	{"answer", answers(), func(s *scene) *string { return &s.answer }},
-	{"beat", []string{"fresh", "silent", "unwatched", "mass"}, func(s *scene) *string { return &s.beat }},
+	{"beat", []string{"fresh", "silent", "unwatched", "unheard", "mass"}, func(s *scene) *string { return &s.beat }},
 	{"deadline", []string{"ahead", "reached", "overrun"}, func(s *scene) *string { return &s.deadline }},
 	{"request", []string{"unknown", "wanted", "released", "settled"}, func(s *scene) *string { return &s.request }},
 }
@@ -71,7 +71,7 @@ func answers() []string {
 		}
 		all = append(all, string(s))
 	}
-	return append(all, "old seen", "old UD_REG_OK", "old UD_REG_FAILED", "old UD_REMOVE_REG_OK", "old UD_REMOVE_REG_FAILED")
+	return append(all, "newer seen", "old seen", "old UD_REG_OK", "old UD_REG_FAILED", "old UD_REMOVE_REG_OK", "old UD_REMOVE_REG_FAILED")
 }
 
 // everyScene calls visit with every combination of the axes for one host.
@@ -138,17 +138,24 @@ func (s scene) String() string {
 	return strings.Join(words, " ")
 }
 
-// parts splits the answer into what the report says.
-func (s scene) parts() (signal lifecycle.Signal, cause lifecycle.Cause, old, known bool) {
+// parts splits the answer into what the report says, and by how much its assignment is another than the record's.
+func (s scene) parts() (signal lifecycle.Signal, cause lifecycle.Cause, shift int64, known bool) {
 	if s.answer == "none" {
-		return "", "", false, false
+		return "", "", 0, false
 	}
 	text, old := strings.CutPrefix(s.answer, "old ")
+	text, newer := strings.CutPrefix(text, "newer ")
+	switch {
+	case old:
+		shift = -1
+	case newer:
+		shift = 1
+	}
 	name, c, _ := strings.Cut(text, ":")
 	if name == "seen" {
 		name = ""
 	}
-	return lifecycle.Signal(name), lifecycle.Cause(c), old, true
+	return lifecycle.Signal(name), lifecycle.Cause(c), shift, true
 }
 
 // beginning is what every scene of a host begins with. Scenes copy it, and change
@@ -164,7 +171,7 @@ var beginnings = sync.OnceValue(func() map[string]beginning {
 	all := make(map[string]beginning, len(hosts))
 	for name, build := range hosts {
 		b := beginning{
-			lifecycle.Facts{Record: baseRecord(), Watch: silence.Watch{StoreReadableSince: start, ReportsReadAt: now}}, lifecycle.DefaultPolicy(), map[string]*lifecycle.Request{},
+			lifecycle.Facts{Record: baseRecord(), Watch: silence.Watch{StoreUpSince: start, StoreReadableSince: start, ReportsReadAt: now}}, lifecycle.DefaultPolicy(), map[string]*lifecycle.Request{},
 		}
 		build(&b.facts, &b.policy)
 		for _, word := range []string{"unknown", "wanted", "released", "settled", ""} {
@@ -191,6 +198,8 @@ func (s scene) facts() (lifecycle.Facts, lifecycle.Policy) {
 	switch s.beat {
 	case "unwatched":
 		f.StoreReadableSince = time.Time{}
+	case "unheard":
+		f.StoreReadableSince, f.StoreUpSince = time.Time{}, time.Time{}
 	case "mass":
 		f.MassSilence = true
 	}
@@ -218,16 +227,13 @@ func (s scene) setDeadline(r *lifecycle.Record) {
 }
 
 func (s scene) report(hint *lifecycle.Report) *lifecycle.Report {
-	signal, cause, old, known := s.parts()
+	signal, cause, shift, known := s.parts()
 	if !known {
 		return nil
 	}
-	r := lifecycle.Report{HostKey: hostKey, Assignment: assignment, Signal: signal, Cause: cause, Busy: s.busy == "busy"}
+	r := lifecycle.Report{HostKey: hostKey, Assignment: assignment + shift, Signal: signal, Cause: cause, Busy: s.busy == "busy"}
 	if hint != nil {
 		r.Jobs = hint.Jobs
-	}
-	if old {
-		r.Assignment--
 	}
 	if r.HeartbeatAt = now.Add(-59 * time.Second); s.beat != "fresh" {
 		r.HeartbeatAt = now.Add(-60 * time.Second)
@@ -257,7 +263,7 @@ func (s scene) requestOf(f lifecycle.Facts) *lifecycle.Request {
 	case "unknown":
 		return nil
 	case "released":
-		q.ReleasedAt = now
+		q.ReleasedAt = now.Add(-time.Hour)
 	case "settled":
 		q.Outcome, q.Taken = lifecycle.OutcomeReady, nil
 	}

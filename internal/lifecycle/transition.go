@@ -61,6 +61,9 @@ var Actions = []Action{
 	ActionKeep, ActionEndMachine, ActionDeleteRunner, ActionScale, ActionFailJob, ActionRequeueJob, ActionRefuseJob, ActionWorkerOffline,
 }
 
+// living are the conditions of a host that has not ended.
+var living = []string{string(StateCreated), string(StateRunning), "idle (releasing)", "idle (pooled)", string(StateClaimed)}
+
 // transitions is the table of docs/design.md#the-lifecycle, by Record.Condition.
 var transitions = map[Action][]string{
 	ActionReady:   {string(StateCreated), string(StateClaimed)},
@@ -72,16 +75,15 @@ var transitions = map[Action][]string{
 	ActionStandBy:      {"idle (pooled)"},
 	ActionLeaveStandby: {"idle (pooled)"},
 	ActionReregister:   {string(StateClaimed)},
-	ActionTerminate: {string(StateCreated), string(StateRunning), "idle (releasing)", "idle (pooled)",
-		string(StateClaimed)},
+	ActionTerminate:    living,
 	ActionDrain:        {"idle (releasing)"},
 	ActionReleaseClock: {"idle (releasing)"},
 	ActionExtend:       {"idle (releasing)", "idle (pooled)"},
 	ActionProvideToken: {"idle (releasing)"},
 	ActionReplace:      {string(StateRunning)},
+	ActionRetire:       living,
 	ActionForget:       {string(StateTerminated)},
-	ActionHold: {string(StateCreated), string(StateRunning), "idle (releasing)", "idle (pooled)",
-		string(StateClaimed), string(StateTerminated)},
+	ActionHold:         append([]string{string(StateTerminated)}, living...),
 }
 
 // Allowed reports whether the table has a transition by action from the record's condition.
@@ -280,6 +282,9 @@ func Apply(r Record, d Decision, now time.Time, p Policy) (Record, error) {
 		n.extend(now, p)
 	case ActionProvideToken:
 		n.DueAt = earliest(n.Threshold, now.Add(p.ReleasePoll))
+	case ActionRetire: // its record is an older state; when that was first seen is kept
+		n.Retiring, n.RetiringReason, n.DueAt = true, d.Reason, earliest(r.Threshold, now)
+		n.RestoredAt = earliest(r.RestoredAt, now)
 	case ActionHold:
 		n.mark(d, now)
 	case ActionForget:

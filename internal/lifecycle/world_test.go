@@ -30,7 +30,7 @@ func newWorld(t *rapid.T) *world {
 	}).Draw(t, "reuse")
 	w.policy.Standby = rapid.SampledFrom(lifecycle.StandbyModes).Draw(t, "standby")
 	w.policy.MaxUses = rapid.SampledFrom([]int{0, 0, 0, 1, 2, 3}).Draw(t, "max uses")
-	w.facts.StoreReadableSince = start
+	w.facts.StoreUpSince, w.facts.StoreReadableSince = start, start
 	q := w.newRequest(t, "101")
 	m := lifecycle.Machine{InstanceID: hostKey, HostKey: hostKey}
 	if rapid.IntRange(0, 3).Draw(t, "warm") == 0 {
@@ -156,6 +156,7 @@ func (w *world) requestChanges(t *rapid.T) {
 
 func (w *world) storeComesAndGoes(t *rapid.T) {
 	w.facts.StoreReadableSince = rapid.SampledFrom([]time.Time{{}, w.now, start}).Draw(t, "watching since")
+	w.facts.StoreUpSince = rapid.SampledFrom([]time.Time{{}, w.now, start}).Draw(t, "store is up since")
 	w.facts.MassSilence = rapid.Bool().Draw(t, "mass silence")
 	w.facts.ReportsReadAt = rapid.SampledFrom([]time.Time{w.now, w.now, w.now.Add(-20 * time.Second)}).Draw(t, "reports read at")
 	w.facts.GitHubUnavailable = rapid.Bool().Draw(t, "GitHub away")

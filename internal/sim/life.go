@@ -57,6 +57,9 @@ func (l *life) configure() {
 		"owner":   pool("owner", lifecycle.ReuseSameOwner, 3),
 		"once":    pool("once", lifecycle.ReuseNone, 0),
 	}
+	if l.overtaking() {
+		l.reuseMore()
+	}
 	if l.Config.Seed%4 == 1 {
 		l.warmUp()
 	}

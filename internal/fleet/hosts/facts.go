@@ -149,8 +149,10 @@ func CloudFacts(r lifecycle.Record, clouds map[string]lifecycle.Machine) lifecyc
 func (hs *Hosts) Reports(ctx context.Context, hostKeys []string, now time.Time) (map[string]lifecycle.Report, error) {
 	stored, err := hs.Store.Reports(ctx, hostKeys)
 	if err != nil {
+		hs.health.reportsAway()
 		return nil, fmt.Errorf("read reports: %w", err)
 	}
+	hs.health.storeAnswers(now)
 	believed := make(map[string]lifecycle.Report, len(stored))
 	for key, p := range stored {
 		hs.believe(believed, key, p, now)
@@ -167,11 +169,13 @@ func (hs *Hosts) AllReports(ctx context.Context, now time.Time) (keys []string, 
 	}
 	for p, err := range listing.All(lifecycle.PageOf{Limit: 1000}, list) {
 		if err != nil {
+			hs.health.reportsAway()
 			return nil, nil, fmt.Errorf("list reports: %w", err)
 		}
 		keys = append(keys, p.HostKey)
 		hs.believe(believed, p.HostKey, p, now)
 	}
+	hs.health.storeAnswers(now)
 	return keys, believed, nil
 }
 

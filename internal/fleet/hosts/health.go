@@ -19,6 +19,8 @@ type storeHealth struct {
 	mu     sync.Mutex
 	since  time.Time
 	lastOK time.Time
+	// up is since when the store has answered. Every replica knows it, by the lease of the sweeps and by the reports that it reads.
+	up time.Time
 	// longest is how old lastOK may be.
 	longest time.Duration
 	// mass: many hosts were quiet at lastOK.
@@ -41,7 +43,23 @@ func (w *storeHealth) sawStore(now time.Time, interval time.Duration, mass bool)
 func (w *storeHealth) lostStore() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.since = time.Time{}
+	w.since, w.up = time.Time{}, time.Time{}
+}
+
+// reportsAway notes that a replica could not read reports, so that agents may have been unable to write them.
+func (w *storeHealth) reportsAway() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.up = time.Time{}
+}
+
+// storeAnswers notes that the store has answered.
+func (w *storeHealth) storeAnswers(now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.up.IsZero() {
+		w.up = now
+	}
 }
 
 // watch is what silence is judged by at now; zero: it cannot be judged.
@@ -49,15 +67,23 @@ func (w *storeHealth) watch(now time.Time) silence.Watch {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.since.IsZero() || now.Sub(w.lastOK) > w.longest {
-		return silence.Watch{}
+		return silence.Watch{StoreUpSince: w.up}
 	}
-	return silence.Watch{StoreReadableSince: w.since, ReportsReadAt: w.lastOK, MassSilence: w.mass}
+	return silence.Watch{StoreUpSince: w.up, StoreReadableSince: w.since, ReportsReadAt: w.lastOK, MassSilence: w.mass}
 }
 
 // SawStore notes that every report was read, as the liveness sweep does at interval, and whether many of the
 // hosts were quiet.
 func (hs *Hosts) SawStore(now time.Time, interval time.Duration, massSilence bool) {
 	hs.health.sawStore(now, interval, massSilence)
+}
+
+// StoreAnswers notes that the store has answered a call, as it does every few seconds.
+func (hs *Hosts) StoreAnswers(now time.Time) { hs.health.storeAnswers(now) }
+
+// Listened reports whether every host of a pool that lives had time to write a report.
+func (hs *Hosts) Listened(pool string, now time.Time) bool {
+	return hs.health.watch(now).Listened(now, hs.Policy(pool).Silence)
 }
 
 // LostStore notes that the store could not be read or written.

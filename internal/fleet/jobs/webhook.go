@@ -12,6 +12,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/fleet/provision"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/runnername"
 	"github.com/remuda-ci/remuda/internal/lifecycle/slots"
 	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/policy"
@@ -320,7 +321,7 @@ func (h *webhookOp) slotOfRunner(ctx context.Context, open []slots.Slot) (int, e
 	i := slices.IndexFunc(open, func(t slots.Slot) bool {
 		return t.Runner != "" && t.Runner == h.row.RunnerName && strings.EqualFold(t.Scope, h.row.Scope) && h.isRunner(t.RunnerID)
 	})
-	instanceID := lifecycle.InstanceOf(h.row.RunnerName)
+	instanceID := runnername.InstanceOf(h.row.RunnerName)
 	if i >= 0 || instanceID == "" || !slices.ContainsFunc(open, func(t slots.Slot) bool { return t.Runner == "" }) {
 		return i, nil
 	}
@@ -367,7 +368,7 @@ const (
 // slot was assigned for. A repository may have other runners with names like those of
 // the fleet, so the host must be of the job's scope, where a name is unique.
 func (h *webhookOp) freeHost(ctx context.Context, _ time.Time) (op.Progress, error) {
-	instanceID := lifecycle.InstanceOf(h.row.RunnerName)
+	instanceID := runnername.InstanceOf(h.row.RunnerName)
 	if instanceID == "" {
 		return h.Then(h.reconcile(fmt.Sprintf("job %d is over: it ran on %s, which is not a runner of this fleet", h.row.ID, h.row.RunnerName)))
 	}

@@ -228,6 +228,10 @@ func (s *Sweep) still(ctx context.Context, h judged, now time.Time) (bool, error
 	if err != nil {
 		return false, err
 	}
+	if _, heard := reports[h.record.HostKey]; !heard && !s.env.Hosts.Listened(h.record.Pool, now) {
+		s.busyWhy, s.Next = notHeard, s.carries(s.takeBack)
+		return false, nil
+	}
 	if reports[h.record.HostKey].Busy {
 		s.busyWhy, s.Next = atWork, s.carries(s.takeBack)
 		return false, nil

@@ -190,6 +190,7 @@ var because = lifecycle.Because
 var (
 	changedSince   = because(lifecycle.ReasonConflict, "the record changed in the meantime: the next sweep decides again")
 	atWork         = because(lifecycle.ReasonAgentBusy, "not to be ended: its agent says that it runs a job")
+	notHeard       = because(lifecycle.ReasonNotHeardYet, "not to be ended: its agent could not report yet")
 	unregistered   = because(lifecycle.ReasonEndInterrupted, "its registration was deleted by a scale-down that was cut short")
 	endInterrupted = because(lifecycle.ReasonEndInterrupted, "its end was begun by a scale-down that was cut short: the next one goes on with it")
 	notKnownGone   = because(lifecycle.ReasonGitHubUnavailable, "its end was cut short, and GitHub does not answer whether its registration is gone")

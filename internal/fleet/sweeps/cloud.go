@@ -11,6 +11,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
+	"github.com/remuda-ci/remuda/internal/lifecycle/restored"
 	"github.com/remuda-ci/remuda/internal/lifecycle/silence"
 	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/policy"
@@ -63,6 +64,10 @@ func (s *CloudSweep) compare(ctx context.Context, now time.Time) (op.Progress, e
 		known[m.HostKey] = true
 		keys = append(keys, m.HostKey)
 	}
+	reporting, reports, err := s.env.Hosts.AllReports(ctx, now)
+	if err != nil {
+		return op.Again, err
+	}
 	records, err := s.env.Store.Instances(ctx, keys)
 	if err != nil {
 		return op.Again, fmt.Errorf("read hosts: %w", err)
@@ -71,21 +76,12 @@ func (s *CloudSweep) compare(ctx context.Context, now time.Time) (op.Progress, e
 	for _, r := range records {
 		byKey[r.HostKey] = r
 	}
-	s.leaked = nil // of an earlier try
-	for _, m := range s.machines {
-		why, err := s.env.leak(ctx, m, byKey, now)
-		if !s.Past(ctx, err) {
-			return op.Again, err
-		}
-		if why != "" {
-			_, recorded := byKey[m.HostKey]
-			s.leaked = append(s.leaked, leaked{m, why, !recorded})
-		}
-	}
-	s.whileManyAreUnrecorded(now)
-	if err := s.whileJobsRun(ctx, now); err != nil {
+	if err := s.findLeaked(ctx, byKey, now); err != nil {
 		return op.Again, err
 	}
+	older := ofOlderRecords(records, reports)
+	s.whileManyAreUnrecorded(now, len(older))
+	s.whileJobsRun(reports, now)
 	s.limits = s.env.Quota.ToAudit(s.machines, records, s.env.Repositories)
 	s.retiring = append(s.env.ofOldRole(s.machines, byKey), s.env.ofOldTemplate(ctx, records, now)...)
 	if err := s.whileHeld(ctx, now); err != nil {
@@ -94,15 +90,45 @@ func (s *CloudSweep) compare(ctx context.Context, now time.Time) (op.Progress, e
 	for _, m := range s.leaked {
 		s.Events.RecordMachine(m.InstanceID, lifecycle.Decision{Action: lifecycle.ActionEndMachine, Code: lifecycle.ReasonNoRecord, Reason: m.why})
 	}
-	return s.findLost(ctx, known, now)
+	lost := slices.DeleteFunc(reporting, func(key string) bool { return known[key] })
+	return s.look(ctx, lost, older, reports, now)
+}
+
+// findLeaked finds the machines without an owner.
+func (s *CloudSweep) findLeaked(ctx context.Context, records map[string]lifecycle.Record, now time.Time) error {
+	s.leaked = nil // of an earlier try
+	for _, m := range s.machines {
+		why, err := s.env.leak(ctx, m, records, now)
+		if !s.Past(ctx, err) {
+			return err
+		}
+		if why != "" {
+			_, recorded := records[m.HostKey]
+			s.leaked = append(s.leaked, leaked{m, why, !recorded})
+		}
+	}
+	return nil
+}
+
+// ofOlderRecords are the hosts whose records are older states, which were restored: they are marked so, or their agents report
+// for a later assignment. The reports were read before the records.
+func ofOlderRecords(records []lifecycle.Record, reports map[string]lifecycle.Report) (keys []string) {
+	for _, r := range records {
+		older := r.Restored() || restored.Older(r.Assignment, reports[r.HostKey].Assignment)
+		if older && r.State != lifecycle.StateTerminated {
+			keys = append(keys, r.HostKey)
+		}
+	}
+	return keys
 }
 
 // whileManyAreUnrecorded keeps the machines without a record if they are a mass: after the tables were lost, or an
-// older state of them was restored, jobs run on these machines. They are kept until their records are back, or an
-// operator ends them in EC2. The count is of what the sweep has read, so each replica comes to the same result. Machines
-// that the sweep does not judge are no part of it: others' with a copy of our tag, and new ones, which a burst may bring by the hundred.
-func (s *CloudSweep) whileManyAreUnrecorded(now time.Time) {
-	lost, all := 0, 0
+// older state of them was restored, jobs run on these machines. Hosts whose records are older states count too, since
+// what was launched later has none. They are kept until their records are back, or an operator ends them in EC2. The count is
+// of what the sweep has read, so each replica comes to the same result. Machines that the sweep does not judge are no part of
+// it: others' with a copy of our tag, and new ones, which a burst may bring by the hundred.
+func (s *CloudSweep) whileManyAreUnrecorded(now time.Time, restored int) {
+	lost, all := restored, 0
 	for _, m := range s.machines {
 		if s.env.judged(m, now) {
 			all++
@@ -124,26 +150,17 @@ func (s *CloudSweep) whileManyAreUnrecorded(now time.Time) {
 		if m.unrecorded {
 			s.Events.RecordMachine(m.InstanceID, lifecycle.Decision{
 				Action: lifecycle.ActionKeep, Code: lifecycle.ReasonManyUnrecorded,
-				Reason: fmt.Sprintf("%d of %d machines have no record, so none of them is ended; else it would be ended: %s", lost, all, m.why),
+				Reason: fmt.Sprintf("%d of %d machines have no record or a restored one, so none is ended for that; else it would be ended: %s", lost, all, m.why),
 			})
 		}
 		return m.unrecorded
 	})
 }
 
-// whileJobsRun keeps the machines without a record on which a job runs, as their agents said last, silent or not. Such a
-// machine is kept for as long as a job may run, from when it was first seen so. Its agent ends it once the job is over.
-func (s *CloudSweep) whileJobsRun(ctx context.Context, now time.Time) error {
-	var keys []string
-	for _, m := range s.leaked {
-		if m.unrecorded {
-			keys = append(keys, m.HostKey)
-		}
-	}
-	reports, err := s.env.Hosts.Reports(ctx, keys, now)
-	if err != nil {
-		return err
-	}
+// whileJobsRun keeps the machines without a record on which a job runs, as their agents said last, silent or not, and those whose
+// agents had no time to say so: the reports may have been lost with the records. A machine on which a job runs is kept for as
+// long as a job may run, from when it was first seen so. Its agent ends it once the job is over.
+func (s *CloudSweep) whileJobsRun(reports map[string]lifecycle.Report, now time.Time) {
 	s.env.busySince.Range(func(key, _ any) bool {
 		if !reports[key.(string)].Busy {
 			s.env.busySince.Delete(key)
@@ -151,6 +168,12 @@ func (s *CloudSweep) whileJobsRun(ctx context.Context, now time.Time) error {
 		return true
 	})
 	s.leaked = slices.DeleteFunc(s.leaked, func(m leaked) bool {
+		if m.unrecorded && !s.env.Hosts.Listened(m.Pool, now) {
+			s.Events.RecordMachine(m.InstanceID, lifecycle.Decision{
+				Action: lifecycle.ActionKeep, Code: lifecycle.ReasonNotHeardYet, Reason: "its agent could not report yet; else it would be ended: " + m.why,
+			})
+			return true
+		}
 		if !m.unrecorded || !reports[m.HostKey].Busy {
 			return false
 		}
@@ -163,7 +186,6 @@ func (s *CloudSweep) whileJobsRun(ctx context.Context, now time.Time) error {
 		})
 		return true
 	})
-	return nil
 }
 
 // whileHeld keeps what was found in a held fleet: no machine is ended, and no host is marked to be.
@@ -235,17 +257,12 @@ func (sw *Sweeps) unrecorded(ctx context.Context, m lifecycle.Machine, why strin
 	return "", nil
 }
 
-// findLost looks closer at the hosts that report, or did, from no machine of the list.
-func (s *CloudSweep) findLost(ctx context.Context, known map[string]bool, now time.Time) (op.Progress, error) {
-	keys, reports, err := s.env.Hosts.AllReports(ctx, now)
-	if err != nil {
+// look looks closer at the lost hosts, which report, or did, from no machine of the list, and at those with older records.
+func (s *CloudSweep) look(ctx context.Context, lost, older []string, reports map[string]lifecycle.Report, now time.Time) (_ op.Progress, err error) {
+	if err := s.env.deleteReports(ctx, &s.Events, lost, reports, now); err != nil {
 		return op.Again, err
 	}
-	keys = slices.DeleteFunc(keys, func(key string) bool { return known[key] })
-	if err := s.env.deleteReports(ctx, &s.Events, keys, reports, now); err != nil {
-		return op.Again, err
-	}
-	if s.hosts, err = s.env.Hosts.LoadFactsWithCloud(ctx, keys, reports, now); err != nil {
+	if s.hosts, err = s.env.Hosts.LoadFactsWithCloud(ctx, slices.Concat(lost, older), reports, now); err != nil {
 		return op.Again, err
 	}
 	return s.Then(s.end)
@@ -281,9 +298,15 @@ func (s *CloudSweep) end(ctx context.Context, now time.Time) (op.Progress, error
 	if len(s.leaked) == 0 || s.Events.Dry {
 		return op.Again, nil
 	}
+	if err := s.withoutRecorded(ctx); err != nil {
+		return op.Again, err
+	}
 	ids := make([]string, 0, len(s.leaked))
 	for _, m := range s.leaked {
 		ids = append(ids, m.InstanceID)
+	}
+	if len(ids) == 0 {
+		return op.Again, nil
 	}
 	s.env.Log.Warn("ending machines without a record", logkey.Instances, ids)
 	if err := s.env.Hosts.EndMachines(ctx, ids, now); errors.Is(err, lifecycle.ErrUnavailable) {
@@ -292,6 +315,25 @@ func (s *CloudSweep) end(ctx context.Context, now time.Time) (op.Progress, error
 		s.env.Log.Warn("machines without a record not ended; tried again later", logkey.Instances, ids, logkey.Error, err)
 	}
 	return op.Again, nil
+}
+
+// withoutRecorded leaves out the machines that have got a record since they were listed: a request that was lost and is made
+// once more takes what its first launch made.
+func (s *CloudSweep) withoutRecorded(ctx context.Context) error {
+	keys := make([]string, 0, len(s.leaked))
+	for _, m := range s.leaked {
+		if m.unrecorded {
+			keys = append(keys, m.HostKey)
+		}
+	}
+	records, err := s.env.Store.Instances(ctx, keys)
+	if err != nil {
+		return fmt.Errorf("read hosts: %w", err)
+	}
+	s.leaked = slices.DeleteFunc(s.leaked, func(m leaked) bool {
+		return m.unrecorded && slices.ContainsFunc(records, func(r lifecycle.Record) bool { return r.HostKey == m.HostKey })
+	})
+	return nil
 }
 
 func (s *CloudSweep) host(ctx context.Context, now time.Time) (op.Progress, error) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/runnername"
 	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/policy/runnerage"
 )
@@ -71,7 +72,7 @@ func (s *GitHubSweep) find(ctx context.Context, repository string, runners []lif
 	keys := map[string]string{} // runner name to host key
 	var list []string
 	for _, r := range runners {
-		if id := lifecycle.InstanceOf(r.Name); id != "" {
+		if id := runnername.InstanceOf(r.Name); id != "" {
 			keys[r.Name] = s.env.HostKey(id)
 			list = append(list, keys[r.Name])
 		}
@@ -110,7 +111,7 @@ func (s *GitHubSweep) find(ctx context.Context, repository string, runners []lif
 // job-scoped runner is registered before its host is claimed. If the claim does not follow, the registration
 // is a ghost from the host's next assignment on, which its end is too.
 func ofComingClaim(runnerName string, r lifecycle.Record) bool {
-	assignment, ok := lifecycle.AssignmentOf(runnerName)
+	assignment, ok := runnername.AssignmentOf(runnerName)
 	return ok && assignment > r.Assignment && r.State != lifecycle.StateTerminated
 }
 

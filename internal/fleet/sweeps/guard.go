@@ -20,7 +20,7 @@ type massGuard struct {
 
 var (
 	silenceGuard    = massGuard{"silence", lifecycle.ReasonManySilent, "hosts are silent at once"}
-	unrecordedGuard = massGuard{"unrecorded", lifecycle.ReasonManyUnrecorded, "machines have no record"}
+	unrecordedGuard = massGuard{"unrecorded", lifecycle.ReasonManyUnrecorded, "machines have no record or a restored one"}
 )
 
 // show says that a guard keeps held of all; 0: none. Operators see it in the log and the history when it begins and

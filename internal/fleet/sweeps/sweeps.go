@@ -184,6 +184,7 @@ func (s *Sweeper) keepLease(ctx context.Context, now time.Time) error {
 		s.env.Hosts.LostStore()
 		return fmt.Errorf("read lease %s: %w", sweepLease, err)
 	}
+	s.env.Hosts.StoreAnswers(now)
 	if stored.Version != s.lease.Version || stored.Holder != s.lease.Holder || s.seenAt.IsZero() {
 		s.lease, s.seenAt = stored, now
 	}

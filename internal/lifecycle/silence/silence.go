@@ -34,6 +34,9 @@ type Watch struct {
 	// ReportsReadAt is when every report was last read. A host is judged as it was then, because
 	// only then it is known how many others were quiet too.
 	ReportsReadAt time.Time
+	// StoreUpSince is since when the store has answered this replica, whether it sweeps or not. Zero: it does not, or the replica
+	// has just started.
+	StoreUpSince time.Time
 	// MassSilence is set when a mass of the hosts was quiet at ReportsReadAt.
 	MassSilence bool
 }
@@ -48,6 +51,11 @@ func (w Watch) Silent(heartbeat time.Time, limit time.Duration) bool {
 		heartbeat = w.StoreReadableSince
 	}
 	return w.ReportsReadAt.Sub(heartbeat) >= limit
+}
+
+// Listened reports whether every host that lives had time to write a report by now: the store has been up for at least limit.
+func (w Watch) Listened(now time.Time, limit time.Duration) bool {
+	return !w.StoreUpSince.IsZero() && now.Sub(w.StoreUpSince) >= limit
 }
 
 // Excused reports whether a host with this last heartbeat is quiet at now, and that may be our

@@ -38,24 +38,27 @@ func TestWatch(t *testing.T) {
 	start := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
 	hour := start.Add(-time.Hour)
+	watch := func(since, read time.Time, mass bool) silence.Watch {
+		return silence.Watch{StoreReadableSince: since, ReportsReadAt: read, MassSilence: mass}
+	}
 	for name, tt := range map[string]struct {
 		w               silence.Watch
 		heartbeat       time.Time
 		silent, excused bool
 	}{
-		"heard":                     {silence.Watch{hour, at(-5), false}, at(-10), false, false},
-		"silent":                    {silence.Watch{hour, at(-5), false}, at(-65), true, false},
-		"silent since the reading":  {silence.Watch{hour, at(-5), false}, at(-64), false, false},
-		"quiet since the reading":   {silence.Watch{hour, at(-20), false}, at(-30), false, true},
-		"quiet at the reading":      {silence.Watch{hour, at(-20), false}, at(-50), false, false},
-		"one of many":               {silence.Watch{hour, at(-5), true}, at(-65), false, true},
-		"heard while many are not":  {silence.Watch{hour, at(-5), true}, at(-10), false, false},
+		"heard":                     {watch(hour, at(-5), false), at(-10), false, false},
+		"silent":                    {watch(hour, at(-5), false), at(-65), true, false},
+		"silent since the reading":  {watch(hour, at(-5), false), at(-64), false, false},
+		"quiet since the reading":   {watch(hour, at(-20), false), at(-30), false, true},
+		"quiet at the reading":      {watch(hour, at(-20), false), at(-50), false, false},
+		"one of many":               {watch(hour, at(-5), true), at(-65), false, true},
+		"heard while many are not":  {watch(hour, at(-5), true), at(-10), false, false},
 		"by a replica that is new":  {silence.Watch{}, at(-65), false, true},
-		"after an outage":           {silence.Watch{at(-30), at(-5), false}, at(-600), false, false},
-		"never heard":               {silence.Watch{hour, at(-5), true}, time.Time{}, false, false},
+		"after an outage":           {watch(at(-30), at(-5), false), at(-600), false, false},
+		"never heard":               {watch(hour, at(-5), true), time.Time{}, false, false},
 		"never heard by a new one":  {silence.Watch{}, time.Time{}, false, false},
-		"silent, read a while ago":  {silence.Watch{hour, at(-40), false}, at(-100), true, false},
-		"one that stopped at once ": {silence.Watch{hour, at(-40), false}, at(-99), false, false},
+		"silent, read a while ago":  {watch(hour, at(-40), false), at(-100), true, false},
+		"one that stopped at once ": {watch(hour, at(-40), false), at(-99), false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := tt.w.Silent(tt.heartbeat, time.Minute); got != tt.silent {
@@ -65,5 +68,23 @@ func TestWatch(t *testing.T) {
 				t.Errorf("Excused = %v", got)
 			}
 		})
+	}
+}
+
+// Whether every host could have been heard depends on how long the store is up, and not on when reports were read.
+func TestListened(t *testing.T) {
+	at := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
+	for name, tt := range map[string]struct {
+		watch silence.Watch
+		want  bool
+	}{
+		"never":           {silence.Watch{ReportsReadAt: at, StoreReadableSince: at.Add(-time.Hour)}, false},
+		"just now":        {silence.Watch{StoreUpSince: at}, false},
+		"not long enough": {silence.Watch{StoreUpSince: at.Add(-time.Minute + 1)}, false},
+		"for the limit":   {silence.Watch{StoreUpSince: at.Add(-time.Minute)}, true},
+	} {
+		if got := tt.watch.Listened(at, time.Minute); got != tt.want {
+			t.Errorf("%s: listened %v", name, got)
+		}
 	}
 }

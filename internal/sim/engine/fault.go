@@ -121,10 +121,11 @@ const (
 	FaultTableLost    Fault = "operator loses the table of hosts"
 	FaultRowsLost     Fault = "rows of hosts lost"
 	FaultRequestsLost Fault = "rows of requests lost"
+	FaultReportsLost  Fault = "table of reports lost"
 	FaultRestored     Fault = "older state of a table restored"
 )
 
-var lossFaults = []Fault{FaultTableLost, FaultRowsLost, FaultRequestsLost, FaultRestored}
+var lossFaults = []Fault{FaultTableLost, FaultRowsLost, FaultRequestsLost, FaultReportsLost, FaultRestored}
 
 // hotRates are the chances of the third group for single calls, and hotIntervals the mean times between two others.
 var (

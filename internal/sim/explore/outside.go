@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/runnername"
 )
 
 // queue is the queue of idle hosts.
@@ -186,8 +187,8 @@ func (g github) FindRunner(_ context.Context, _, name string) (lifecycle.Runner,
 		return lifecycle.Runner{}, notFound
 	}
 	return ask(g.p, "find runner", same, func() (lifecycle.Runner, error) {
-		host := hostOf(lifecycle.InstanceOf(name))
-		of, _ := lifecycle.AssignmentOf(name)
+		host := hostOf(runnername.InstanceOf(name))
+		of, _ := runnername.AssignmentOf(name)
 		if _, ok := g.p.runner(host, of); !ok {
 			return lifecycle.Runner{}, notFound
 		}

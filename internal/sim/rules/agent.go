@@ -41,7 +41,7 @@ func (w *Watcher) checkJob(h *world.Host, j *world.Job) {
 	l := w.of(h.ID)
 	assignment := h.Observed.Listener.Assignment
 	switch {
-	case w.unclaimed(h):
+	case w.unclaimed(h) && !(l.wasReplaced() && (l.registeredFor[assignment] == key || l.byStandby[assignment] == key)):
 		w.Broken(RuleUnclaimedJob, "%s begins on %s, which no run has claimed", j, h.ID)
 	case l.wasReplaced() && l.registeredFor[assignment] != key && l.byStandby[assignment] == "",
 		!l.wasReplaced() && l.runOf(assignment) != key:

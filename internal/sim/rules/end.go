@@ -35,7 +35,7 @@ const freshReport = time.Minute
 // checkBusyEnded checks that a replica that ends a host had read that it was not busy, or
 // that the job has had its whole runtime.
 func (w *Watcher) checkBusyEnded(m *world.Machine, l *history, before lifecycle.Record) {
-	if l.busySince.IsZero() || !l.replacedLately(before, w.Now) && !runtimeLeft(before, w.Now) {
+	if l.busySince.IsZero() || !l.replacedLately(w.Now) && !runtimeLeft(before, w.Now) || w.releasedAsBooting(l, before) {
 		return
 	}
 	read := w.Current.LastLook(world.SeesReport(before.HostKey))

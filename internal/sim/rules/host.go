@@ -26,6 +26,8 @@ type history struct {
 	// used again, and registeredFor, by assignment, has the runs that its agent registered for.
 	replacedAt    time.Time
 	registeredFor map[int64]string
+	// mayRunUntil is until when a job may run on it then, whatever its record says.
+	mayRunUntil time.Time
 	// reportedFor is the assignment that its agent reported for last.
 	reportedFor int64
 }

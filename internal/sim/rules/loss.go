@@ -15,7 +15,11 @@ import (
 func (w *Watcher) rowReplaced(e world.RowReplaced) {
 	w.lost = true
 	if e.HostKey != "" {
-		w.of(e.HostKey).replacedAt = w.Now
+		runtime := time.Duration(0)
+		if m := w.Machines[e.HostKey]; m != nil {
+			runtime = w.Pools[m.Pool].Policy.MaxRuntime
+		}
+		w.of(e.HostKey).replaced(w.Now, runtime)
 	} else {
 		w.replaced[e.RequestID] = true
 	}
@@ -26,9 +30,30 @@ func (h *history) wasReplaced() bool { return !h.replacedAt.IsZero() }
 // WasReplaced reports whether the record of a host was lost, or got an older state, at some time.
 func (w *Watcher) WasReplaced(hostKey string) bool { return w.of(hostKey).wasReplaced() }
 
+// replaced notes that the record of a host was replaced, and until when its job may run: as long as its last known run, or if it
+// was not ready for that yet, for a whole runtime.
+func (h *history) replaced(now time.Time, runtime time.Duration) {
+	until := now.Add(runtime)
+	if !h.readyAt.Before(h.assignedAt) {
+		until = h.readyAt.Add(h.maxRuntime)
+	}
+	if !h.wasReplaced() || until.After(h.mayRunUntil) {
+		h.mayRunUntil = until
+	}
+	h.replacedAt = now
+}
+
 // replacedLately reports whether a job may run on a host whose record was replaced, whatever the record says.
-func (h *history) replacedLately(r lifecycle.Record, now time.Time) bool {
-	return h.wasReplaced() && now.Before(h.replacedAt.Add(r.MaxRuntime))
+func (h *history) replacedLately(now time.Time) bool {
+	return h.wasReplaced() && now.Add(clockSlack).Before(h.mayRunUntil)
+}
+
+// releasedAsBooting reports whether a run is released within a minute after the record of its host became one of a host that
+// boots, which has no report. Then controld cannot know that the host did more.
+func (w *Watcher) releasedAsBooting(l *history, before lifecycle.Record) bool {
+	q, err := w.Truth.Request(engine.Background, before.Repository, before.RunID, before.RequestID)
+	return err == nil && before.State == lifecycle.StateCreated && l.wasReplaced() && w.Now.Sub(l.replacedAt) < time.Minute &&
+		q.Released() && w.Now.Sub(q.ReleasedAt) < time.Minute
 }
 
 // unrecordedAfter is the grace period of the cloud sweep: no younger machine is judged.
@@ -49,7 +74,7 @@ func (w *Watcher) checkUnrecorded(id string) {
 	}
 	listed := w.Current.LastLook(world.SeesMachines).At
 	l := w.of(m.HostKey)
-	if busy := l.busySince; !busy.IsZero() && m.Host != nil && m.Host.Worker != nil && !m.Host.Hostile && busy.Add(world.MaxLag).Before(listed) {
+	if busy := l.busySince; !busy.IsZero() && w.Now.Before(l.replacedAt.Add(w.Pools[m.Pool].Policy.MaxRuntime)) && m.Host != nil && m.Host.Worker != nil && !m.Host.Hostile && busy.Add(world.MaxLag).Before(listed) {
 		w.Broken(RuleBusyEnded, "%s has no record, and is ended while busy since %s", id, engine.SinceEpoch(busy))
 	}
 	lost, all := 0, 0
@@ -73,7 +98,7 @@ const listLagAtMost = time.Minute
 // checkReplacedEnd checks that a host whose record was replaced does not end itself under a job.
 func (w *Watcher) checkReplacedEnd(h *world.Host, l *history, why string) {
 	most := w.Pools[h.Machine.Pool].Policy.MaxRuntime
-	if h.Worker != nil && l.replacedLately(lifecycle.Record{MaxRuntime: most}, w.Now.Add(selfEndSlack)) && w.Now.Sub(l.readyAt) < min(most, l.maxRuntime)-selfEndSlack {
+	if h.Worker != nil && l.replacedLately(w.Now.Add(selfEndSlack)) && w.Now.Sub(l.readyAt) < min(most, l.maxRuntime)-selfEndSlack {
 		w.Broken(RuleSelfEnd, "%s ends itself under %s: %s", h.ID, h.Worker, why)
 	}
 }

@@ -69,7 +69,7 @@ func (w *Watcher) Provisioned(q lifecycle.Request, hosts []lifecycle.Record) {
 			w.Broken(RuleTwiceGiven, "request %s is given %s, which is %s of run %s", q.RequestID, h.HostKey, h.Condition(), h.RunID)
 		}
 		key := fmt.Sprintf("%s %d", h.HostKey, h.Assignment)
-		if other, ok := w.given[key]; ok && other != q.RequestID {
+		if other, ok := w.given[key]; ok && other != q.RequestID && !w.of(h.HostKey).wasReplaced() { // else the number is used again
 			w.Broken(RuleTwiceGiven, "%s is given to requests %s and %s", key, other, q.RequestID)
 		}
 		w.given[key] = q.RequestID
@@ -88,6 +88,9 @@ func (w *Watcher) checkLaunch(order lifecycle.LaunchOrder, got []lifecycle.Machi
 		w.Broken(RuleLaunch, "request %s gives %d machines for %d", key, len(got), order.Count)
 	}
 	q, err := w.Truth.Request(engine.Background, order.Repository, order.RunID, order.RequestID)
+	if err != nil && w.replaced[order.RequestID] {
+		return // it was lost just before the call
+	}
 	if err != nil {
 		w.Broken(RuleLaunch, "request %s is not in the store", key)
 	}

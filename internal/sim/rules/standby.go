@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/runnername"
 	"github.com/remuda-ci/remuda/internal/sim/engine"
 	"github.com/remuda-ci/remuda/internal/sim/world"
 )
@@ -78,7 +79,7 @@ func (w *Watcher) checkStandby(r lifecycle.Record) {
 func (w *Watcher) checkLabels(runner *world.Runner, labels []string) {
 	run := lifecycle.RunKey(runner.Repository, labels[0])
 	w.labeled[runner.ID] = run
-	of, ok := lifecycle.AssignmentOf(runner.Name)
+	of, ok := runnername.AssignmentOf(runner.Name)
 	if runner.Host != nil && w.of(runner.Host.ID).wasReplaced() {
 		return
 	}

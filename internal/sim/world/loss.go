@@ -2,25 +2,28 @@ package world
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/sim/engine"
 	"github.com/remuda-ci/remuda/internal/store"
 	"github.com/remuda-ci/remuda/internal/store/memory"
 )
 
-// backups are how many states of the store can be restored. One is kept every backupEvery.
+// backupEvery is how often the state of the store is kept. All states are kept: the oldest one is older than some hosts may run.
+// Two of three restores are from one of the recent states, whose records may still be claimed.
 const (
-	backups     = 5
 	backupEvery = 2 * time.Minute
+	recent      = 5
 )
 
-// Backup begins to keep states of the store.
+// Backup begins to keep states of the store, until the faults end.
 func (w *World) Backup() {
-	w.kept = append(w.kept, w.Truth.Clone())
-	if len(w.kept) > backups {
-		w.kept = w.kept[1:]
+	if !w.Chaos {
+		return
 	}
+	w.kept = append(w.kept, w.Truth.Clone())
 	w.After(backupEvery, w.Backup)
 }
 
@@ -34,14 +37,78 @@ func (w *World) LoseSome(k *store.Kind, part float64) {
 	w.replace("some lost", k, memory.New(w.Clock), func(store.Key) bool { return w.Rand.Float64() < part })
 }
 
+// LoseUnderJob removes the record of a host whose job is at least so long. It reports whether there is one.
+func (w *World) LoseUnderJob(atLeast time.Duration) bool {
+	h := w.AnyHost(func(h *Host) bool { return h.Worker != nil && h.Worker.Length >= atLeast })
+	if h == nil {
+		return false
+	}
+	w.replace("some lost", store.Instances.Kind, memory.New(w.Clock), func(k store.Key) bool { return k[0] == h.ID })
+	return true
+}
+
 // Restore gives some rows of a kind the state that they had in a backup: some are older then, some are missing, and
 // some are there again that had been deleted.
 func (w *World) Restore(k *store.Kind, part float64) {
 	if len(w.kept) == 0 {
 		return
 	}
-	from := w.kept[w.Rand.IntN(len(w.kept))]
+	of := w.kept
+	if w.Rand.IntN(3) > 0 {
+		of = of[max(0, len(of)-recent):]
+	}
+	from := of[w.Rand.IntN(len(of))]
 	w.replace("restored", k, from, func(store.Key) bool { return w.Rand.Float64() < part })
+}
+
+// Overtaken are the hosts on which a job runs in a later assignment than some kept state of their records has.
+func (w *World) Overtaken() []string {
+	var keys []string
+	for _, m := range w.Living() {
+		if m.Host != nil && m.Host.Worker != nil && len(w.overtaken(m.HostKey)) > 0 {
+			keys = append(keys, m.HostKey)
+		}
+	}
+	return keys
+}
+
+// overtaken are the kept states that have the record of a host with an earlier assignment, the oldest first.
+func (w *World) overtaken(hostKey string) (states []*memory.Store) {
+	now, err := w.Truth.Instance(engine.Background, hostKey)
+	if err != nil {
+		return nil
+	}
+	for _, kept := range w.kept {
+		if then, err := kept.Instance(engine.Background, hostKey); err == nil && then.Assignment < now.Assignment {
+			states = append(states, kept)
+		}
+	}
+	return states
+}
+
+// RestoreUnderJobs restores the records of hosts, and some others with them, from the oldest or the newest state in which that of
+// the first had an earlier assignment.
+func (w *World) RestoreUnderJobs(hostKeys []string) {
+	if len(hostKeys) == 0 {
+		return // their jobs are over
+	}
+	states := w.overtaken(hostKeys[0])
+	from := states[0]
+	if w.Rand.IntN(2) == 0 {
+		from = states[len(states)-1]
+	}
+	w.replace("restored", store.Instances.Kind, from, func(k store.Key) bool {
+		return slices.Contains(hostKeys, k[0]) || w.Rand.IntN(2) == 0
+	})
+}
+
+// LoseReports removes every report. Agents that reach the store write theirs again.
+func (w *World) LoseReports() {
+	for _, p := range engine.Must1(w.Truth.AllReports(engine.Background, lifecycle.PageOf{})).Items {
+		engine.Must(w.Truth.DeleteReport(engine.Background, p.HostKey))
+	}
+	w.lag.reset()
+	w.Tell("world", "reports lost", "")
 }
 
 func (w *World) replace(what string, k *store.Kind, from *memory.Store, which func(store.Key) bool) {

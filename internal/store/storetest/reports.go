@@ -25,7 +25,7 @@ func fullReport(hostKey string) lifecycle.Report {
 	return lifecycle.Report{
 		HostKey: hostKey, HeartbeatAt: start, BootID: "boot", AgentVersion: "1.2.3", Assignment: 3,
 		Signal: lifecycle.SignalRegFailed, Cause: lifecycle.CauseGitHub, Detail: "line 1\nline 2\t\"quoted\"",
-		Busy: true, RegisteredAt: start.Add(time.Second), Jobs: 5, RunnerVersion: "2.330.0", InterruptionAt: start.Add(2 * time.Minute), RebalanceAt: start.Add(time.Minute),
+		RunID: "17", Busy: true, RegisteredAt: start.Add(time.Second), Jobs: 5, RunnerVersion: "2.330.0", InterruptionAt: start.Add(2 * time.Minute), RebalanceAt: start.Add(time.Minute),
 	}
 }
 
