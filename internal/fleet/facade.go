@@ -57,6 +57,7 @@ type (
 	NoticeRound = sweeps.NoticeRound
 	OfRun       = explain.OfRun
 	Explanation = explain.Explanation
+	DrainTarget = hosts.DrainTarget
 
 	// Errors:
 
@@ -157,6 +158,14 @@ func (f *Fleet) Count(ctx context.Context, now time.Time) (map[string]explain.Co
 // Hold keeps a host from being claimed or ended; see hosts.Hosts.Hold.
 func (f *Fleet) Hold(ctx context.Context, instanceID string, d time.Duration, reason string, now time.Time) (lifecycle.Record, error) {
 	return f.hosts.Hold(ctx, instanceID, d, reason, now)
+}
+
+// Drain has hosts leave once they have no run; see hosts.Hosts.Drain.
+func (f *Fleet) Drain(ctx context.Context, of DrainTarget, reason, by string, now time.Time) (hosts.Drained, error) {
+	if _, known := f.pools[of.Pool]; of.Pool != "" && !known {
+		return hosts.Drained{}, fmt.Errorf("drain pool %s: %w", of.Pool, lifecycle.ErrNotFound)
+	}
+	return f.hosts.Drain(ctx, of, reason, by, now)
 }
 
 // HoldFleet keeps every host from being ended; see hosts.Hosts.HoldFleet.

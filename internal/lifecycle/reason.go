@@ -61,6 +61,7 @@ const (
 	ReasonMaxAge            ReasonCode = "max_age"
 	ReasonTemplateDrift     ReasonCode = "template_drift"
 	ReasonRetiring          ReasonCode = "retiring"
+	ReasonDrained           ReasonCode = "drained"
 	ReasonRebalanceAdvised  ReasonCode = "rebalance_advised"
 
 	// A host in any state.

@@ -270,10 +270,10 @@ func (r *Record) BeginScaleDown(now time.Time) {
 }
 
 // UndoScaleDown takes back that the host was read as idle and is to be ended.
-// Who retires for another reason goes on doing so.
+// A host that retires for another reason goes on doing so.
 func (r *Record) UndoScaleDown() {
 	if r.ScalingDown() {
-		r.Retiring = false
+		r.Retiring = r.RetiringReason != ""
 	}
 	r.IdleDetectedAt, r.ScaleDownAt = time.Time{}, time.Time{}
 }

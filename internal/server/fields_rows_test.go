@@ -109,6 +109,17 @@ var fieldRows = []fieldRow{
 		did: []any{time.Hour, []string{"held for 1h0m0s: look"}}, want: &remudav1.HoldInstanceResponse{Instance: &remudav1.Instance{}},
 	},
 	{
+		method: "Drain", prepare: inOrder(hostOf7, hotHost), req: &remudav1.DrainRequest{InstanceId: "i-2", Reason: "a new rack"},
+		seen: reasons("i-2"), did: []string{"drained by loopback: a new rack"}, want: &remudav1.DrainResponse{DrainedCount: 1},
+	},
+	{
+		method: "Drain", prepare: inOrder(hostOf7, hotHost), req: &remudav1.DrainRequest{Pool: "full"},
+		want: &remudav1.DrainResponse{DrainedCount: 1, RetiringCount: 1},
+	},
+	{
+		method: "Drain", prepare: inOrder(hotHost, provisioned("1", 1, 1)), req: &remudav1.DrainRequest{All: true}, want: &remudav1.DrainResponse{DrainedCount: 2},
+	},
+	{
 		method: "ListPools", prepare: inOrder(hostOf7, hotHost), req: &remudav1.ListPoolsRequest{PageSize: 1, PageToken: "default"},
 		want: &remudav1.ListPoolsResponse{NextPageToken: "full", Pools: []*remudav1.Pool{{
 			Name: "full", ResourceClasses: []string{"xlarge"}, UsageClasses: []remudav1.UsageClass{remudav1.UsageClass_USAGE_CLASS_SPOT}, AllowedInstanceTypes: []string{"c6i.*"},

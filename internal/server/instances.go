@@ -64,6 +64,16 @@ func (s *service) HoldInstance(ctx context.Context, req *remudav1.HoldInstanceRe
 	return &remudav1.HoldInstanceResponse{Instance: s.instance(r, report)}, nil
 }
 
+// Drain has hosts leave once they have no run.
+func (s *service) Drain(ctx context.Context, req *remudav1.DrainRequest) (*remudav1.DrainResponse, error) {
+	of := fleet.DrainTarget{InstanceID: req.GetInstanceId(), Pool: req.GetPool()}
+	n, err := s.fleet.Drain(ctx, of, req.GetReason(), callerOf(ctx).name, time.Now())
+	if err != nil {
+		return nil, s.toStatus(ctx, err)
+	}
+	return &remudav1.DrainResponse{DrainedCount: int32(n.Now), RetiringCount: int32(n.Before)}, nil
+}
+
 // ListPools pages through the configured pools, by name, with their hosts by
 // state. It is for people: it goes through every host.
 func (s *service) ListPools(ctx context.Context, req *remudav1.ListPoolsRequest) (*remudav1.ListPoolsResponse, error) {

@@ -24,7 +24,7 @@ import (
 var least = map[string]policy.Role{
 	"GetInstance": policy.RoleViewer, "ListInstances": policy.RoleViewer, "ListPools": policy.RoleViewer,
 	"WatchFleet": policy.RoleViewer, "ExplainRun": policy.RoleViewer, "ListServices": policy.RoleViewer, "NudgeService": policy.RoleOperator, "HoldFleet": policy.RoleAdmin,
-	"Provision": policy.RoleOperator, "Release": policy.RoleOperator, "Refresh": policy.RoleOperator, "HoldInstance": policy.RoleOperator,
+	"Provision": policy.RoleOperator, "Release": policy.RoleOperator, "Refresh": policy.RoleOperator, "HoldInstance": policy.RoleOperator, "Drain": policy.RoleOperator,
 	"TerminateInstance": policy.RoleAdmin,
 }
 

@@ -26,6 +26,7 @@ const (
 	FleetService_ListInstances_FullMethodName     = "/remuda.v1.FleetService/ListInstances"
 	FleetService_TerminateInstance_FullMethodName = "/remuda.v1.FleetService/TerminateInstance"
 	FleetService_HoldInstance_FullMethodName      = "/remuda.v1.FleetService/HoldInstance"
+	FleetService_Drain_FullMethodName             = "/remuda.v1.FleetService/Drain"
 	FleetService_ListPools_FullMethodName         = "/remuda.v1.FleetService/ListPools"
 	FleetService_WatchFleet_FullMethodName        = "/remuda.v1.FleetService/WatchFleet"
 	FleetService_ExplainRun_FullMethodName        = "/remuda.v1.FleetService/ExplainRun"
@@ -65,6 +66,10 @@ type FleetServiceClient interface {
 	// HoldInstance keeps a host from being ended, whatever its threshold, and from being taken, for some time.
 	// NOT_FOUND: no such host is known; FAILED_PRECONDITION: it is terminated.
 	HoldInstance(ctx context.Context, in *HoldInstanceRequest, opts ...grpc.CallOption) (*HoldInstanceResponse, error)
+	// Drain has hosts leave: one without a run ends at once, any other once its run has released it, and no other run gets it. The
+	// jobs of its own run go on. Hosts that are launched later are not drained. Safe to repeat; what a call that was cut short has not
+	// reached, a repeated one does. NOT_FOUND: no such host or pool; FAILED_PRECONDITION: the host is terminated.
+	Drain(ctx context.Context, in *DrainRequest, opts ...grpc.CallOption) (*DrainResponse, error)
 	// ListPools lists the configured pools and how many hosts they have. INVALID_ARGUMENT: also a page_token that was not handed out.
 	ListPools(ctx context.Context, in *ListPoolsRequest, opts ...grpc.CallOption) (*ListPoolsResponse, error)
 	// WatchFleet sends events from now on, each once and in the order in which they were written, until the caller goes away or controld
@@ -157,6 +162,16 @@ func (c *fleetServiceClient) HoldInstance(ctx context.Context, in *HoldInstanceR
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(HoldInstanceResponse)
 	err := c.cc.Invoke(ctx, FleetService_HoldInstance_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *fleetServiceClient) Drain(ctx context.Context, in *DrainRequest, opts ...grpc.CallOption) (*DrainResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DrainResponse)
+	err := c.cc.Invoke(ctx, FleetService_Drain_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -263,6 +278,10 @@ type FleetServiceServer interface {
 	// HoldInstance keeps a host from being ended, whatever its threshold, and from being taken, for some time.
 	// NOT_FOUND: no such host is known; FAILED_PRECONDITION: it is terminated.
 	HoldInstance(context.Context, *HoldInstanceRequest) (*HoldInstanceResponse, error)
+	// Drain has hosts leave: one without a run ends at once, any other once its run has released it, and no other run gets it. The
+	// jobs of its own run go on. Hosts that are launched later are not drained. Safe to repeat; what a call that was cut short has not
+	// reached, a repeated one does. NOT_FOUND: no such host or pool; FAILED_PRECONDITION: the host is terminated.
+	Drain(context.Context, *DrainRequest) (*DrainResponse, error)
 	// ListPools lists the configured pools and how many hosts they have. INVALID_ARGUMENT: also a page_token that was not handed out.
 	ListPools(context.Context, *ListPoolsRequest) (*ListPoolsResponse, error)
 	// WatchFleet sends events from now on, each once and in the order in which they were written, until the caller goes away or controld
@@ -311,6 +330,9 @@ func (UnimplementedFleetServiceServer) TerminateInstance(context.Context, *Termi
 }
 func (UnimplementedFleetServiceServer) HoldInstance(context.Context, *HoldInstanceRequest) (*HoldInstanceResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method HoldInstance not implemented")
+}
+func (UnimplementedFleetServiceServer) Drain(context.Context, *DrainRequest) (*DrainResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Drain not implemented")
 }
 func (UnimplementedFleetServiceServer) ListPools(context.Context, *ListPoolsRequest) (*ListPoolsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListPools not implemented")
@@ -477,6 +499,24 @@ func _FleetService_HoldInstance_Handler(srv interface{}, ctx context.Context, de
 	return interceptor(ctx, in, info, handler)
 }
 
+func _FleetService_Drain_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DrainRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FleetServiceServer).Drain(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: FleetService_Drain_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FleetServiceServer).Drain(ctx, req.(*DrainRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _FleetService_ListPools_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ListPoolsRequest)
 	if err := dec(in); err != nil {
@@ -612,6 +652,10 @@ var FleetService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "HoldInstance",
 			Handler:    _FleetService_HoldInstance_Handler,
+		},
+		{
+			MethodName: "Drain",
+			Handler:    _FleetService_Drain_Handler,
 		},
 		{
 			MethodName: "ListPools",
