@@ -10,6 +10,9 @@ import (
 // whatever they are.
 const silentLives = 6
 
+// claimedUnheard is how many runs ask for hosts while they are silent, so that some are claimed then.
+const claimedUnheard = 2
+
 func (l *life) massSilence() {
 	if l.Config.Seed%silentLives != 3 {
 		return
@@ -22,6 +25,9 @@ func (l *life) massSilence() {
 		}
 		l.ReportsAwayUntil = l.Now.Add(l.Between(2*time.Minute, 12*time.Minute))
 		l.Tell("world", "no reports until", engine.SinceEpoch(l.ReportsAwayUntil))
+		for range claimedUnheard {
+			l.After(l.Between(0, 30*time.Second), l.newRun)
+		}
 		l.After(l.ReportsAwayUntil.Sub(l.Now)+l.Exp(mean, 10*mean), again)
 	}
 	l.After(l.Exp(mean/2, mean), again)
