@@ -229,6 +229,8 @@ func (b *Batches) call(ctx context.Context, q lifecycle.Request, fresh bool, now
 	machines, err := b.Compute.Launch(ctx, *q.Launch)
 	var lack *lifecycle.ShortageError
 	switch {
+	case errors.Is(err, lifecycle.ErrExists):
+		return b.madeBefore(ctx, q, err)
 	case errors.As(err, &lack):
 		came.short = lack.Reason
 	case errors.Is(err, lifecycle.ErrRefused) && !op.Transient(ctx, err):
@@ -239,6 +241,17 @@ func (b *Batches) call(ctx context.Context, q lifecycle.Request, fresh bool, now
 	}
 	came.machines, came.answered = machines, true
 	return came, nil
+}
+
+// madeBefore is what came of a batch whose id another one had before, the row of which was lost with that of a member. What that
+// batch made is taken, and members that get none launch again, under another id.
+func (b *Batches) madeBefore(ctx context.Context, q lifecycle.Request, why error) (*made, error) {
+	b.Log.Warn("batch was launched before with other terms; taking its machines", logkey.Request, q.RequestID, logkey.Error, why)
+	machines, err := b.Compute.Launched(ctx, *q.Launch)
+	if err != nil {
+		return nil, err
+	}
+	return &made{members: q.Members, machines: machines[:min(len(machines), q.Launch.Count)], short: "its launch was made before with other terms"}, nil
 }
 
 // describe reads the machines of a batch whose row names them; nil if the cloud may not show them all yet.
