@@ -13,9 +13,10 @@ type Intervals struct {
 	// ReadIdle is between reads of the record while no job runs. A claim and a release wait for the next read,
 	// so it is half of what a warm Provision takes. Jittered reads may not come to more than 7,400 an hour.
 	ReadIdle time.Duration
-	// ReadStandby is between reads of a pooled host whose runner listens. A claim of it does not wait for the agent: controld sets
-	// the labels of its runner, and a job that comes has the agent read at once. What waits is a claim whose labels
-	// GitHub refuses, and an order of an operator.
+	// ReadStandby is between reads of a pooled host whose runner listens, or which rests. A claim of the first does not wait for the
+	// agent: controld sets the labels of its runner, and a job that comes has the agent read at once. What waits is a claim whose labels
+	// GitHub refuses, and an order of an operator. A claim takes hosts that rest only when it finds too few that are awake, and waits
+	// for their next read.
 	ReadStandby time.Duration
 	// ReadRunning is between reads while a job runs. Nothing but the end of the host waits for the next read
 	// then, and hosts spend most of their hours here.

@@ -157,7 +157,7 @@ func (a *Agent) readInterval() time.Duration {
 	if a.state() == lifecycle.StateRunning && (decider{Facts: a.facts()}).busy() {
 		return a.o.Intervals.ReadRunning
 	}
-	if r := a.poller.record; r != nil && r.Hot() && !a.observed.Busy {
+	if r := a.poller.record; r != nil && (r.Hot() || r.Resting()) && !a.observed.Busy {
 		return max(a.o.Intervals.ReadStandby, a.o.Intervals.ReadIdle)
 	}
 	return a.o.Intervals.ReadIdle

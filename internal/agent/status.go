@@ -122,6 +122,8 @@ func (v decider) activity() string {
 		return v.standingBy()
 	case r.Pooled() && v.busy():
 		return "idle: " + v.job() + " runs"
+	case r.Resting() && v.keepInStep().Answer.Signal == lifecycle.SignalRemoveRegOK:
+		return "idle: clean, in the pool, resting"
 	case r.Pooled() && v.keepInStep().Answer.Signal == lifecycle.SignalRemoveRegOK:
 		return "idle: clean, in the pool"
 	case r.Pooled():

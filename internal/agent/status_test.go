@@ -66,6 +66,7 @@ func TestStatus(t *testing.T) {
 		"draining":       {[]edit{released, disallowed, job("test", 1), until(6 * time.Hour)}, 0, `releasing: waiting for the job "test" to finish, 6h left`},
 		"releasing":      {[]edit{released, stopped, until(119 * time.Second)}, 0, "releasing: released, and no job runs, 2m left"},
 		"pooled":         {[]edit{inThePool, until(4*time.Minute + 30*time.Second)}, 0, "idle: clean, in the pool, 4m left"},
+		"resting":        {[]edit{inThePool, until(time.Hour), func(f *agent.Facts) { f.Record.RestingAt = start }}, 0, "idle: clean, in the pool, resting, 1h left"},
 		"pooled, over":   {[]edit{inThePool, until(-10 * time.Second)}, 0, "idle: clean, in the pool, its time is over, ends itself in 50s"},
 		"threshold passed": {[]edit{inThePool, until(-time.Minute)}, 0,
 			"ending: powering off: its threshold of 2026-01-01T11:59:00Z has passed by 1m0s and controld has not ended it"},

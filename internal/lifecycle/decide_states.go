@@ -310,14 +310,16 @@ func (v decider) pooled() Decision {
 	case r.Warming():
 		return v.warming()
 	}
-	check := earliest(r.Threshold, r.agesAt(v.p))
 	if r.Hot() {
 		if d, ok := v.hot(); ok {
 			return d
 		}
-		return keep(earliest(check, r.PooledAt.Add(standbyMaxAge)), hotAwaitingRun)
+		return keep(earliest(earliest(r.Threshold, r.agesAt(v.p)), r.PooledAt.Add(standbyMaxAge)), hotAwaitingRun)
 	}
-	return keep(check, awaitingRun)
+	if r.Resting() {
+		return keep(v.p.RestLook(r, v.now), restingAwaitingRun)
+	}
+	return keep(v.p.RestLook(r, v.now), awaitingRun)
 }
 
 // terminated decides for a host whose record has ended. The machine follows, then

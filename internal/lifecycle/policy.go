@@ -27,6 +27,10 @@ type Policy struct {
 	// WarmTime is the same for a fresh host, which no run has used: it was launched ahead of need. Then it is
 	// ended, and another one is launched if it is still wanted, so that what waits is never older than this.
 	WarmTime time.Duration
+	// RestAfter: a pooled host that has waited for so long may rest, except the newest Awake of those that the same runs could take.
+	// 0: none rests. Shorter spares more reads and has more claims wait for a host that rests.
+	RestAfter time.Duration
+	Awake     int
 	// Silence: without a heartbeat for this long a host is silent. Heartbeats
 	// come every 15 s, so 60 s means three were lost.
 	Silence time.Duration
@@ -72,6 +76,8 @@ func DefaultPolicy() Policy {
 		ReleaseTimeout:    120 * time.Second,
 		IdleTime:          5 * time.Minute,
 		WarmTime:          time.Hour,
+		RestAfter:         5 * time.Minute,
+		Awake:             10,
 		Silence:           60 * time.Second,
 		ExternalTimeout:   30 * time.Minute,
 		UnattendedTimeout: 5 * time.Minute,

@@ -50,6 +50,8 @@ const (
 	ReasonClean             ReasonCode = "clean"
 	ReasonWaitingForRun     ReasonCode = "waiting_for_run"
 	ReasonListening         ReasonCode = "listening"
+	ReasonSpare             ReasonCode = "spare"     // it rests, since enough newer hosts are awake
+	ReasonNotSpare          ReasonCode = "not_spare" // it rests no more
 	ReasonStandbyFailed     ReasonCode = "standby_failed"
 	ReasonStandbyRenewed    ReasonCode = "standby_renewed"
 	ReasonReregistered      ReasonCode = "reregistered" // claimed while it listened, and its registration was lost

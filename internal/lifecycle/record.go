@@ -76,6 +76,8 @@ type Record struct {
 
 	// PooledAt is set while the host may be claimed.
 	PooledAt time.Time `json:"pooledAt,omitzero"`
+	// RestingAt is since when a pooled host rests: it reads its record seldom, and a claim by message passes it over.
+	RestingAt time.Time `json:"restingAt,omitzero"`
 	// ClaimFailures counts registrations in a row that failed by the host's own fault.
 	ClaimFailures int `json:"claimFailures,omitempty"`
 	// Retiring hosts are not claimed; they leave when they are next idle.
@@ -129,6 +131,9 @@ func (r Record) Releasing() bool { return r.State == StateIdle && r.PooledAt.IsZ
 
 // Pooled reports whether the host is idle, clean and waiting for a run.
 func (r Record) Pooled() bool { return r.State == StateIdle && !r.PooledAt.IsZero() }
+
+// Resting reports whether the host is pooled and rests.
+func (r Record) Resting() bool { return r.Pooled() && !r.RestingAt.IsZero() }
 
 // Unused reports whether no run has used the host yet: a run of any repository may be the first.
 func (r Record) Unused() bool { return r.TrustKey == "" && r.Uses == 0 }

@@ -45,8 +45,8 @@ func (r Record) Warming() bool { return r.Pooled() && r.Standby != nil && r.Stan
 // servesByStandby reports whether the host serves its run by the registration with which it waited for it.
 func (r Record) servesByStandby() bool { return r.Standby != nil && !r.Standby.Discarded }
 
-// allowsStandby reports whether the record has the registration ahead of need that an action is about.
-func (r Record) allowsStandby(action Action) bool {
+// allows reports whether the record has what an action is about: a registration ahead of need, or rest.
+func (r Record) allows(action Action) bool {
 	switch action {
 	case ActionStandBy:
 		return r.Warming()
@@ -54,6 +54,10 @@ func (r Record) allowsStandby(action Action) bool {
 		return r.Standby != nil
 	case ActionReregister:
 		return r.servesByStandby()
+	case ActionRest:
+		return r.Standby == nil && !r.Resting()
+	case ActionWake:
+		return r.Resting()
 	}
 	return true
 }
@@ -161,7 +165,7 @@ func (r Record) NextRunnerName() string {
 
 // leaveStandby has a host deregister and clean up once more.
 func (r *Record) leaveStandby(d Decision, now time.Time, p Policy) {
-	r.PooledAt = time.Time{}
+	r.PooledAt, r.RestingAt = time.Time{}, time.Time{}
 	r.unassign()
 	r.StandbyFailed = d.StandbyFailed
 	r.startRelease(now, p)

@@ -26,6 +26,9 @@ const (
 	ActionLeaveStandby Action = "leave_standby" // idle (pooled) to idle (releasing)
 	ActionReregister   Action = "reregister"    // a host that was claimed while it listened has to register
 
+	ActionRest Action = "rest" // a pooled host reads its record seldom from now on
+	ActionWake Action = "wake" // and often again
+
 	ActionDrain        Action = "drain"         // a releasing host is busy after all
 	ActionReleaseClock Action = "release_clock" // a draining host is no longer busy
 	ActionExtend       Action = "extend"        // a release or a claim is held up by GitHub or AWS
@@ -55,7 +58,7 @@ const (
 // Actions lists every action.
 var Actions = []Action{
 	ActionLaunch, ActionReady, ActionRelease, ActionReturn, ActionPool, ActionClaim, ActionTerminate,
-	ActionStandBy, ActionLeaveStandby, ActionReregister,
+	ActionStandBy, ActionLeaveStandby, ActionReregister, ActionRest, ActionWake,
 	ActionDrain, ActionReleaseClock, ActionExtend, ActionProvideToken, ActionForget, ActionHold, ActionRetire, ActionNotice, ActionReplace, ActionSettle,
 	ActionMarkOrphan, ActionUnmarkOrphan, ActionMarkIdle, ActionUnmarkIdle,
 	ActionKeep, ActionEndMachine, ActionDeleteRunner, ActionScale, ActionFailJob, ActionRequeueJob, ActionRefuseJob, ActionWorkerOffline,
@@ -74,6 +77,8 @@ var transitions = map[Action][]string{
 
 	ActionStandBy:      {"idle (pooled)"},
 	ActionLeaveStandby: {"idle (pooled)"},
+	ActionRest:         {"idle (pooled)"},
+	ActionWake:         {"idle (pooled)"},
 	ActionReregister:   {string(StateClaimed)},
 	ActionTerminate:    living,
 	ActionDrain:        {"idle (releasing)"},
@@ -88,7 +93,7 @@ var transitions = map[Action][]string{
 
 // Allowed reports whether the table has a transition by action from the record's condition.
 func Allowed(r Record, action Action) bool {
-	return slices.Contains(transitions[action], r.Condition()) && r.allowsStandby(action)
+	return slices.Contains(transitions[action], r.Condition()) && r.allows(action)
 }
 
 // begin checks the table and stamps what every transition stamps. The reason stays that of the last change of
@@ -158,7 +163,7 @@ func (r Record) Claimed(c Claim) (Record, error) {
 	if n.TrustKey = c.boundTo(); n.TrustKey == "" {
 		return r, ErrUnbound
 	}
-	n.State, n.PooledAt = StateClaimed, time.Time{}
+	n.State, n.PooledAt, n.RestingAt = StateClaimed, time.Time{}, time.Time{}
 	n.RunID, n.RunAttempt, n.Repository, n.RequestID = c.RunID, c.RunAttempt, c.Repository, c.RequestID
 	n.Assignment++
 	n.Uses++
@@ -199,6 +204,8 @@ type Claim struct {
 	Now        time.Time
 	// Margin: the record's threshold must be later than Now + Margin.
 	Margin time.Duration
+	// Awake: a host that rests is not taken.
+	Awake bool
 
 	// What the claim sets.
 	RunID        string
@@ -219,7 +226,7 @@ type Claim struct {
 // Holds reports whether the claim's condition holds for the record as stored.
 func (c Claim) Holds(r Record) bool {
 	return r.Claimable(c.Now, c.Margin) && r.Assignment == c.Assignment && r.TrustKey == c.TrustKey &&
-		(c.JobsOf == "" || r.Standby == nil)
+		(c.JobsOf == "" || r.Standby == nil) && !(c.Awake && r.Resting())
 }
 
 // Claimable reports whether a claim with the right trust key may take the host. Its threshold must be later than now + margin: see Policy.ClaimMargin.
@@ -261,6 +268,10 @@ func Apply(r Record, d Decision, now time.Time, p Policy) (Record, error) {
 		n.leaveStandby(d, now, p)
 	case ActionReregister:
 		n.reregister(now, p)
+	case ActionRest:
+		n.RestingAt, n.DueAt = now, d.CheckAt
+	case ActionWake:
+		n.RestingAt, n.DueAt = time.Time{}, d.CheckAt
 	case ActionReplace:
 		n.ReplacedBy, n.DueAt = r.ReplacementID(), now
 	case ActionTerminate:
@@ -346,7 +357,7 @@ func (r *Record) pool(now time.Time, d Decision, p Policy) {
 		waits = p.WarmTime
 	}
 	r.Threshold = earliest(now.Add(waits), r.agesAt(p))
-	r.DueAt = r.Threshold
+	r.DueAt = p.RestLook(*r, now)
 	if d.StandsBy && d.Standby != nil {
 		r.Standby, r.RunnerName = d.Standby, RunnerName(r.Assignment, r.InstanceID)
 		r.DueAt = earliest(r.Threshold, now.Add(p.ReleasePoll))
@@ -357,7 +368,7 @@ func (r *Record) terminate(now time.Time) {
 	r.State = StateTerminated
 	r.unassign()
 	r.RequestID = ""
-	r.PooledAt, r.ReleasedAt, r.RuntimeEndsAt = time.Time{}, time.Time{}, time.Time{}
+	r.PooledAt, r.RestingAt, r.ReleasedAt, r.RuntimeEndsAt = time.Time{}, time.Time{}, time.Time{}, time.Time{}
 	r.Threshold = time.Time{}
 	r.Hold, r.FleetHeld = time.Time{}, false
 	r.DueAt = now

@@ -105,7 +105,7 @@ func serving(id string) lifecycle.Record {
 // pooled is a host in the pool whose runner listens.
 func pooled(id string) lifecycle.Record {
 	return lifecycle.Record{
-		HostKey: id, InstanceID: id, Pool: "full", State: lifecycle.StateIdle, Assignment: 1, Threshold: at(1), DueAt: at(1), PooledAt: at(2), CreatedAt: at(2),
+		HostKey: id, InstanceID: id, Pool: "full", State: lifecycle.StateIdle, Assignment: 1, Threshold: at(1), DueAt: at(1), PooledAt: at(2), RestingAt: at(3), CreatedAt: at(2),
 		LaunchedAt: at(2), Hardware: lifecycle.Hardware{ResourceClass: "xlarge", UsageClass: lifecycle.UsageSpot}, Standby: &lifecycle.Standby{Assignment: 1, RunnerID: 5},
 	}
 }
@@ -209,7 +209,7 @@ func hotHost(f *fieldWorld) {
 func hotInstance() *remudav1.Instance {
 	return &remudav1.Instance{
 		InstanceId: "i-2", Pool: "full", State: remudav1.State_STATE_IDLE, Assignment: 1, Threshold: stamp(1), ResourceClass: "xlarge",
-		UsageClass: remudav1.UsageClass_USAGE_CLASS_SPOT, HeartbeatTime: recently, PooledTime: stamp(2), CreateTime: stamp(2), Healthy: true, Hot: true,
+		UsageClass: remudav1.UsageClass_USAGE_CLASS_SPOT, HeartbeatTime: recently, PooledTime: stamp(2), RestingTime: stamp(3), CreateTime: stamp(2), Healthy: true, Hot: true,
 	}
 }
 

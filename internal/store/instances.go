@@ -85,6 +85,15 @@ func (s Store) PooledInstances(
 	})
 }
 
+// NewestPooled lists the last of what PooledInstances lists, at most limit, the shortest pooled first.
+func (s Store) NewestPooled(ctx context.Context, pool string, q lifecycle.QueueName, trustKey string, limit int) ([]lifecycle.Record, error) {
+	page, err := list(ctx, s, Instances, Query{
+		Op: "newest_pooled", Index: InstancesByPool, Newest: true,
+		Partitions: [][]string{{pool, q.ResourceClass, string(q.UsageClass), trustKey}}, Page: lifecycle.PageOf{Limit: limit},
+	})
+	return page.Items, err
+}
+
 // DueInstances lists the records that were due at now or before, the longest due first.
 func (s Store) DueInstances(ctx context.Context, now time.Time, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error) {
 	return listDue(ctx, s, Instances, "due_instances", InstancesByDue, now, page)

@@ -285,6 +285,8 @@ type Query struct {
 	Where []Match
 	// Stale allows rows that are not the newest: they are shown to people and no decision depends on them.
 	Stale bool
+	// Newest turns the order round: one page, which begins with the last row. No page follows it.
+	Newest bool
 	// All asks for every row, whatever Page says. Strict makes a damaged row an error; otherwise it is left out.
 	All, Strict bool
 	Page        lifecycle.PageOf

@@ -36,6 +36,9 @@ type Store interface {
 	// PooledInstances lists by-pool, the longest pooled first: the idle hosts of a
 	// pool that are bound to the trust key, or with "" its fresh ones. The index may lag.
 	PooledInstances(ctx context.Context, pool string, q lifecycle.QueueName, trustKey string, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error)
+	// NewestPooled lists the last of what PooledInstances lists, at most limit,
+	// the shortest pooled first. The index may lag.
+	NewestPooled(ctx context.Context, pool string, q lifecycle.QueueName, trustKey string, limit int) ([]lifecycle.Record, error)
 	// DueInstances lists by-due: records with dueAt at or before now, the
 	// longest due first. Its cost grows with what is due. The index may lag.
 	DueInstances(ctx context.Context, now time.Time, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error)

@@ -19,7 +19,7 @@ type record = lifecycle.Record
 // claimed are the attributes that Record.Claimed sets or removes, except the counters and
 // the runner name. The trust key of a bound host gets the value that the condition asks for.
 var claimed = []string{
-	"state", pooledAt, poolKey, runID, "runAttempt", "repository", requestID, "maxRuntime", "labels", "registration",
+	"state", pooledAt, "restingAt", poolKey, runID, "runAttempt", "repository", requestID, "maxRuntime", "labels", "registration",
 	"jobsOf", "forks", "githubRunnerId", "threshold", dueAt, dueShard, "updatedAt", "reason", "reasonCode", "trustKey",
 }
 
@@ -75,6 +75,10 @@ func claimCondition(c lifecycle.Claim) condition {
 			":false": &types.AttributeValueMemberBOOL{Value: false},
 			":now":   timeValue(c.Now), ":margin": timeValue(c.Now.Add(c.Margin)),
 		},
+	}
+	if c.Awake {
+		with.expression += " AND attribute_not_exists(#restingAt)"
+		with.names["#restingAt"] = "restingAt"
 	}
 	if c.JobsOf != "" {
 		with.expression += " AND attribute_not_exists(#standby)"

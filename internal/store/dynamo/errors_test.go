@@ -38,6 +38,10 @@ func methods(s *dynamo.Store) map[string]func(context.Context) error {
 		"instances Instance":       func(ctx context.Context) error { _, err := s.Instance(ctx, "a"); return err },
 		"instances Instances":      func(ctx context.Context) error { _, err := s.Instances(ctx, []string{"a"}); return err },
 		"instances InstancesOfRun": func(ctx context.Context) error { _, err := s.InstancesOfRun(ctx, runID, of); return err },
+		"instances NewestPooled": func(ctx context.Context) error {
+			_, err := s.NewestPooled(ctx, "default", pool, repository, 1)
+			return err
+		},
 		"instances PooledInstances": func(ctx context.Context) error {
 			_, err := s.PooledInstances(ctx, "default", pool, repository, of)
 			return err

@@ -133,7 +133,7 @@ func hostPartition(ended bool, shard string) string {
 // searchFor is the query as a search of an index's entries.
 func searchFor(q store.Query) query {
 	l := listings[q.Index]
-	search := query{listing: l}
+	search := query{listing: l, newest: q.Newest}
 	switch l.index.name {
 	case byDue:
 		for _, shard := range everyShard {
@@ -220,7 +220,9 @@ func (s *Store) listPage(ctx context.Context, q store.Query) ([]store.Row, strin
 			return nil, "", err
 		}
 		next := ""
-		if len(found) > size {
+		if search.newest {
+			found = found[:min(len(found), size)]
+		} else if len(found) > size {
 			found = found[:size]
 			search.after = found[size-1].place
 			next = search.listing.token(search.after)
@@ -298,6 +300,15 @@ type query struct {
 	after      place  // behind which the entries begin
 	upTo       string // the last value of the sort attribute; empty: no end
 	count      int
+	newest     bool // the order is turned round
+}
+
+// compare compares two places in the order of the query.
+func (q query) compare(a, b place) int {
+	if q.newest {
+		return b.compare(a)
+	}
+	return a.compare(b)
 }
 
 // entries are the first entries, in order over all partitions. What is read
@@ -319,7 +330,7 @@ func (s *Store) entries(ctx context.Context, what string, q query) ([]entry, err
 		}
 	}
 	all := slices.Concat(found...)
-	slices.SortFunc(all, func(a, b entry) int { return a.compare(b.place) })
+	slices.SortFunc(all, func(a, b entry) int { return q.compare(a.place, b.place) })
 	return all[:min(len(all), q.count)], nil
 }
 
@@ -350,7 +361,7 @@ func (q query) enough(found []entry) bool {
 	if len(found) < q.count {
 		return false
 	}
-	return q.listing.unique() || found[len(found)-1].sort > found[q.count-1].sort
+	return q.listing.unique() || found[len(found)-1].sort != found[q.count-1].sort
 }
 
 func (q query) input(s *Store, partition string) *dynamodb.QueryInput {
@@ -378,7 +389,7 @@ func (q query) input(s *Store, partition string) *dynamodb.QueryInput {
 		KeyConditionExpression: &expression, ExpressionAttributeNames: names, ExpressionAttributeValues: values,
 		// One more than the token's own row and those that are needed shows
 		// that no more have the time of the last.
-		Limit: sdk.Int32(int32(q.count + 2)),
+		Limit: sdk.Int32(int32(q.count + 2)), ScanIndexForward: sdk.Bool(!q.newest),
 	}
 }
 

@@ -143,6 +143,10 @@ func (s *Store) find(q store.Query, after []string) ([]entry, string) {
 		}
 	}
 	slices.SortFunc(found, func(a, b entry) int { return slices.Compare(a.place, b.place) })
+	if q.Newest {
+		slices.Reverse(found)
+		return found[:min(len(found), q.Size())], ""
+	}
 	if len(found) <= q.Size() {
 		return found, ""
 	}

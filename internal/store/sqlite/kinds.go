@@ -145,7 +145,7 @@ func (s *Store) List(ctx context.Context, q store.Query) (page []store.Row, next
 func cut(q store.Query, found []store.Row, read int) (page []store.Row, next string, err error) {
 	page = found[:min(len(found), q.Size())]
 	switch {
-	case read <= q.Size():
+	case read <= q.Size() || q.Newest:
 		return page, "", nil
 	case len(page) == 0:
 		return nil, "", fmt.Errorf("list %s: %d damaged documents in a row", q.Index.Name, read)

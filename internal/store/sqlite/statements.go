@@ -155,6 +155,9 @@ func selecting(columns string, q store.Query, after []any, limit int) *listing {
 		l.addConditions(q, partition)
 		l.add("("+sorted+") > (?"+strings.Repeat(", ?", len(after)-1)+")", after...)
 	}
+	if q.Newest {
+		sorted = strings.Join(order(q.Index), " DESC, ") + " DESC"
+	}
 	l.add(" ORDER BY "+sorted+" LIMIT ?", int64(limit))
 	return l
 }

@@ -76,6 +76,14 @@ func testByPool(t *testing.T, w world) {
 	}
 	equal(t, "the longest pooled first", []string{"d", "b", "c", "a"}, pooled("large", lifecycle.UsageOnDemand, repository))
 	equal(t, "spot", []string{"spot"}, pooled("large", lifecycle.UsageSpot, repository))
+	newest := func(limit int) []string {
+		t.Helper()
+		q := lifecycle.QueueName{ResourceClass: "large", UsageClass: lifecycle.UsageOnDemand}
+		return keysOf(must(w.Store.NewestPooled(t.Context(), "default", q, repository, limit))(t))
+	}
+	equal(t, "the newest one", []string{"a"}, newest(1))
+	equal(t, "the newest two, of which one is as new as a third", []string{"a", "c"}, newest(2))
+	equal(t, "the shortest pooled first", []string{"a", "c", "b", "d"}, newest(10))
 	equal(t, "small", []string{"small"}, pooled("small", lifecycle.UsageOnDemand, repository))
 	equal(t, "another trust key", []string{"stranger"}, pooled("large", lifecycle.UsageOnDemand, "acme/other"))
 	equal(t, "fresh", []string{"fresh"}, pooled("large", lifecycle.UsageOnDemand, ""))

@@ -51,7 +51,7 @@ func fullRecord(hostKey string) lifecycle.Record {
 			Kind: lifecycle.RegistrationToken, URL: "https://github.com/" + repository, RunnerGroup: "builders", Secret: secret, ExpiresAt: at(5),
 		},
 		RunnerName: "remuda-3-i-" + hostKey, GitHubRunnerID: 99, Standby: &lifecycle.Standby{Assignment: 2, Label: secret, RunnerID: 98, URL: "https://github.com/acme/app", Discarded: true}, StandbyFailed: true,
-		PooledAt: at(6), ClaimFailures: 1, ReasonCode: lifecycle.ReasonClean, Retiring: true, RetiringReason: "surplus", RestoredAt: at(21), Hold: at(7), FleetHeld: true, OrphanAt: at(8), IdleDetectedAt: at(9), ScaleDownAt: at(14),
+		PooledAt: at(6), RestingAt: at(15), ClaimFailures: 1, ReasonCode: lifecycle.ReasonClean, Retiring: true, RetiringReason: "surplus", RestoredAt: at(21), Hold: at(7), FleetHeld: true, OrphanAt: at(8), IdleDetectedAt: at(9), ScaleDownAt: at(14),
 		InterruptionAt: at(13), ReplacedBy: "replace-i-1", LostJob: "acme/site/4711/2",
 		LostBy:     &lifecycle.LostRun{RunID: "4711", RequestID: "req-4711", Labels: []string{"gpu"}},
 		LaunchedAt: at(10), CreatedAt: at(11), UpdatedAt: at(12), ExpiresAt: at(600), Reason: "because it's \"so\" — 100%",
@@ -221,6 +221,7 @@ func testClaimCondition(t *testing.T, w world) {
 		{name: "a claim with another trust key", claim: func(c *lifecycle.Claim) { c.TrustKey = "ACME/site" }},
 		{name: "a claim with a longer margin", claim: func(c *lifecycle.Claim) { c.Margin = 5 * time.Minute }},
 		{name: "a claim for one job of a hot host", record: func(r *lifecycle.Record) { r.Standby = &lifecycle.Standby{Assignment: 2} }, claim: func(c *lifecycle.Claim) { c.JobsOf = "acme" }},
+		{name: "a claim of a host that is awake", record: func(r *lifecycle.Record) { r.RestingAt = start }, claim: func(c *lifecycle.Claim) { c.Awake = true }},
 		{name: "a claim later on", claim: func(c *lifecycle.Claim) { c.Now = start.Add(5 * time.Minute) }},
 	}
 	for _, test := range tests {
@@ -248,6 +249,7 @@ func testClaimEdges(t *testing.T, w world) {
 		{"hold that ends now", func(r *lifecycle.Record) { r.Hold = start }},
 		{"pooled in the future", func(r *lifecycle.Record) { r.PooledAt = start.Add(time.Hour) }},
 		{"earlier claims failed", func(r *lifecycle.Record) { r.ClaimFailures = 1 }},
+		{"resting", func(r *lifecycle.Record) { r.RestingAt = start.Add(-time.Minute) }},
 		{"warming", func(r *lifecycle.Record) {
 			r.RunnerName, r.Standby = "remuda-2-warming", &lifecycle.Standby{Assignment: 2}
 		}},

@@ -276,7 +276,9 @@ type Instance struct {
 	// The reason in a word, such as "registered" (docs/interfaces.md); empty in records that an older controld wrote last.
 	ReasonCode string `protobuf:"bytes,31,opt,name=reason_code,json=reasonCode,proto3" json:"reason_code,omitempty"`
 	// Whether it is pooled and its runner listens, so that a claim only has to set the labels of its run.
-	Hot           bool `protobuf:"varint,32,opt,name=hot,proto3" json:"hot,omitempty"`
+	Hot bool `protobuf:"varint,32,opt,name=hot,proto3" json:"hot,omitempty"`
+	// Since when the host has rested, so that it reads its record seldom; absent unless it is pooled and rests.
+	RestingTime   *timestamppb.Timestamp `protobuf:"bytes,33,opt,name=resting_time,json=restingTime,proto3" json:"resting_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -535,11 +537,19 @@ func (x *Instance) GetHot() bool {
 	return false
 }
 
+func (x *Instance) GetRestingTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.RestingTime
+	}
+	return nil
+}
+
 var File_remuda_v1_instance_proto protoreflect.FileDescriptor
 
 const file_remuda_v1_instance_proto_rawDesc = "" +
 	"\n" +
-	"\x18remuda/v1/instance.proto\x12\tremuda.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe3\t\n" +
+	"\x18remuda/v1/instance.proto\x12\tremuda.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa2\n" +
+	"\n" +
 	"\bInstance\x12\x1f\n" +
 	"\vinstance_id\x18\x01 \x01(\tR\n" +
 	"instanceId\x12\x12\n" +
@@ -587,7 +597,8 @@ const file_remuda_v1_instance_proto_rawDesc = "" +
 	"\tidle_time\x18\x1e \x01(\v2\x1a.google.protobuf.TimestampR\bidleTime\x12\x1f\n" +
 	"\vreason_code\x18\x1f \x01(\tR\n" +
 	"reasonCode\x12\x10\n" +
-	"\x03hot\x18  \x01(\bR\x03hot*}\n" +
+	"\x03hot\x18  \x01(\bR\x03hot\x12=\n" +
+	"\fresting_time\x18! \x01(\v2\x1a.google.protobuf.TimestampR\vrestingTime*}\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rSTATE_CREATED\x10\x01\x12\x11\n" +
@@ -644,11 +655,12 @@ var file_remuda_v1_instance_proto_depIdxs = []int32{
 	4,  // 9: remuda.v1.Instance.interruption_time:type_name -> google.protobuf.Timestamp
 	4,  // 10: remuda.v1.Instance.orphan_time:type_name -> google.protobuf.Timestamp
 	4,  // 11: remuda.v1.Instance.idle_time:type_name -> google.protobuf.Timestamp
-	12, // [12:12] is the sub-list for method output_type
-	12, // [12:12] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	4,  // 12: remuda.v1.Instance.resting_time:type_name -> google.protobuf.Timestamp
+	13, // [13:13] is the sub-list for method output_type
+	13, // [13:13] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_remuda_v1_instance_proto_init() }

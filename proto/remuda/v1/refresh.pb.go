@@ -91,6 +91,10 @@ const (
 	Action_ACTION_REFUSE_JOB Action = 31
 	// A worker of a runner service has sent no heartbeat for 60 s; it is about no single host.
 	Action_ACTION_WORKER_OFFLINE Action = 32
+	// A pooled host rests: it has waited for long, and enough newer ones are awake.
+	Action_ACTION_REST Action = 33
+	// A host that rested is awake again.
+	Action_ACTION_WAKE Action = 34
 )
 
 // Enum value maps for Action.
@@ -129,6 +133,8 @@ var (
 		30: "ACTION_REREGISTER",
 		31: "ACTION_REFUSE_JOB",
 		32: "ACTION_WORKER_OFFLINE",
+		33: "ACTION_REST",
+		34: "ACTION_WAKE",
 	}
 	Action_value = map[string]int32{
 		"ACTION_UNSPECIFIED":    0,
@@ -164,6 +170,8 @@ var (
 		"ACTION_REREGISTER":     30,
 		"ACTION_REFUSE_JOB":     31,
 		"ACTION_WORKER_OFFLINE": 32,
+		"ACTION_REST":           33,
+		"ACTION_WAKE":           34,
 	}
 )
 
@@ -525,7 +533,7 @@ const file_remuda_v1_refresh_proto_rawDesc = "" +
 	"\adry_run\x18\x01 \x01(\bR\x06dryRun\"w\n" +
 	"\x0fRefreshResponse\x121\n" +
 	"\tdecisions\x18\x01 \x03(\v2\x13.remuda.v1.DecisionR\tdecisions\x121\n" +
-	"\tresources\x18\x02 \x03(\v2\x13.remuda.v1.ResourceR\tresources*\xc9\x05\n" +
+	"\tresources\x18\x02 \x03(\v2\x13.remuda.v1.ResourceR\tresources*\xeb\x05\n" +
 	"\x06Action\x12\x16\n" +
 	"\x12ACTION_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rACTION_LAUNCH\x10\x01\x12\x10\n" +
@@ -560,7 +568,9 @@ const file_remuda_v1_refresh_proto_rawDesc = "" +
 	"\x14ACTION_LEAVE_STANDBY\x10\x1d\x12\x15\n" +
 	"\x11ACTION_REREGISTER\x10\x1e\x12\x15\n" +
 	"\x11ACTION_REFUSE_JOB\x10\x1f\x12\x19\n" +
-	"\x15ACTION_WORKER_OFFLINE\x10 *k\n" +
+	"\x15ACTION_WORKER_OFFLINE\x10 \x12\x0f\n" +
+	"\vACTION_REST\x10!\x12\x0f\n" +
+	"\vACTION_WAKE\x10\"*k\n" +
 	"\x0eResourceChange\x12\x1f\n" +
 	"\x1bRESOURCE_CHANGE_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17RESOURCE_CHANGE_CREATED\x10\x01\x12\x1b\n" +
