@@ -68,6 +68,7 @@ func (l *life) configure() {
 		ReadIdle: pick(500*time.Millisecond, 2*time.Second), ReadStandby: 2 * time.Second, ReadRunning: 5 * time.Second, Heartbeat: 15 * time.Second,
 	}
 	l.heat()
+	l.calmDown()
 }
 
 // launchRate is so low in some lives that most launches are gathered.

@@ -30,6 +30,12 @@ type selection struct {
 	// The index is asked for hosts that are bound to the run's trust key, then for
 	// fresh ones, and then for fresh on-demand ones if spot capacity has run out.
 	ofKey, ofNobody, fallback indexed
+	// took are the groups of which it has taken hosts, and asleep those of their newest hosts that rest and are to be awake instead.
+	took   []hosts.Group
+	asleep []lifecycle.Record
+	waking lifecycle.Decision
+	// resting counts the groups that were asked for hosts that rest, before the queue.
+	resting int
 	// rounds counts the receives, to bound a pass over a queue full of unfit messages.
 	rounds int
 }
@@ -50,8 +56,12 @@ const indexPages = 10
 const maxRounds = 20
 
 func (s selection) state() []any {
+	var took []string
+	for _, g := range s.took {
+		took = append(took, g.String())
+	}
 	return []any{
-		s.open, s.fresh, s.spent, s.unfit, s.candidates, s.queueDone, s.ofKey.state(), s.ofNobody.state(), s.fallback.state(), s.rounds,
+		s.open, s.fresh, s.spent, s.unfit, s.candidates, s.queueDone, s.ofKey.state(), s.ofNobody.state(), s.fallback.state(), s.rounds, took, s.asleep, s.resting,
 	}
 }
 
@@ -97,6 +107,8 @@ func (p *Provision) selectNext(ctx context.Context, now time.Time) (op.Progress,
 		return p.tryDelivery(ctx, now)
 	case p.lacks() > 0 && len(s.candidates) > 0:
 		return p.tryCandidate(ctx, now)
+	case p.lacks() > p.policy().Awake && s.resting < len(p.restingKeys()):
+		return p.findResting(ctx, now)
 	case p.lacks() > len(s.fresh) && !s.queueDone:
 		return p.receive(ctx, now)
 	case p.lacks() > 0 && len(s.fresh) > 0 && !s.ofKey.done:
@@ -115,6 +127,10 @@ func (p *Provision) selectNext(ctx context.Context, now time.Time) (op.Progress,
 	case p.lacks() > 0 && !s.fallback.done && p.q.OnDemand && p.env.Pools[p.q.Spec.Pool].Warm != nil:
 		onDemand := lifecycle.QueueName{ResourceClass: p.q.Spec.ResourceClass, UsageClass: lifecycle.UsageOnDemand}
 		return p.askIndex(ctx, onDemand, "", &s.fallback, now)
+	case p.lacks() == 0 && len(s.asleep) > 0:
+		return p.wakeOne(ctx, now)
+	case p.lacks() == 0 && len(s.took) > 0:
+		return p.findAsleep(ctx, now)
 	case p.lacks() > 0 && !now.Before(p.retryAt) && now.Before(p.q.Deadline):
 		if err := p.mayLaunch(ctx); err != nil {
 			p.deferred = true
@@ -196,7 +212,7 @@ func (p *Provision) tryDelivery(ctx context.Context, now time.Time) (op.Progress
 	if !p.reserve(d.Message) {
 		return op.Wait(reservedLook), nil
 	}
-	err := p.claim(ctx, d.Message, now)
+	err := p.claim(ctx, d.Message, true, now)
 	p.unreserve(d.Message)
 	if err != nil {
 		return op.Again, err
@@ -212,7 +228,7 @@ func (p *Provision) tryCandidate(ctx context.Context, now time.Time) (op.Progres
 		p.sel.candidates = p.sel.candidates[1:] // it is being claimed by another request
 		return op.Again, nil
 	}
-	err := p.claim(ctx, m, now)
+	err := p.claim(ctx, m, false, now)
 	p.unreserve(m)
 	if err != nil {
 		return op.Again, err
@@ -222,8 +238,8 @@ func (p *Provision) tryCandidate(ctx context.Context, now time.Time) (op.Progres
 }
 
 // claim claims the host of a message in one write. A conflict is not an error: the message was stale, or an
-// earlier attempt of this operation took effect and its answer was lost.
-func (p *Provision) claim(ctx context.Context, m lifecycle.Message, now time.Time) error {
+// earlier attempt of this operation took effect and its answer was lost. With awake a host that rests is not taken.
+func (p *Provision) claim(ctx context.Context, m lifecycle.Message, awake bool, now time.Time) error {
 	policy := p.policy()
 	terms, err := p.termsFor(ctx, m)
 	switch {
@@ -233,7 +249,7 @@ func (p *Provision) claim(ctx context.Context, m lifecycle.Message, now time.Tim
 		return err
 	}
 	r, err := p.env.Store.ClaimInstance(ctx, lifecycle.Claim{
-		HostKey: m.HostKey, Assignment: m.Assignment, TrustKey: m.TrustKey, BindTo: p.trustKey(), Now: now, Margin: policy.ClaimMargin,
+		HostKey: m.HostKey, Assignment: m.Assignment, TrustKey: m.TrustKey, BindTo: p.trustKey(), Now: now, Margin: policy.ClaimMargin, Awake: awake,
 		RunID: p.q.RunID, RunAttempt: p.q.Spec.RunAttempt, Repository: p.q.Repository, RequestID: p.q.RequestID,
 		MaxRuntime: p.q.Spec.MaxRuntime, Labels: terms.labels, Registration: terms.registration,
 		JobsOf: p.q.Spec.JobsOf, Forks: p.q.Spec.Forks, GitHubRunnerID: terms.id, Threshold: now.Add(policy.ClaimTimeout),
@@ -256,6 +272,7 @@ func (p *Provision) claim(ctx context.Context, m lifecycle.Message, now time.Tim
 	}
 	p.jit = jit{}
 	p.noteClaim(r)
+	p.noteGroup(m)
 	p.Events.RecordEffect(lifecycle.Event{
 		At: now, InstanceID: r.InstanceID, Repository: r.Repository, RunID: r.RunID, RequestID: r.RequestID,
 		Assignment: r.Assignment, Action: lifecycle.ActionClaim, From: "idle (pooled)", To: r.Condition(), Reason: r.Reason,

@@ -24,6 +24,7 @@ type DueSweep struct {
 	ending   []lifecycle.Record           // terminated: the machine follows
 	clouds   map[string]lifecycle.Machine // those machines, as the cloud describes them
 	hold     *lifecycle.FleetHold         // which kept the machines of ending; nil: none did
+	rest     resting
 	requests []lifecycle.Request
 	op       op.Op // the request in hand
 	// unavailable counts the requests in a row that could not be carried on.
@@ -40,6 +41,7 @@ type dueStage int
 const (
 	listingHosts    dueStage = iota // it reads a page of due hosts
 	decidingHosts                   // it decides on each
+	purging                         // it takes the messages of hosts that went to rest out of their queues
 	lookingAtLeft                   // it looks at the runs that terminated ones have left
 	providing                       // and provides for the jobs of such a run
 	describing                      // it asks the cloud for the machines of terminated ones
@@ -55,6 +57,8 @@ func (s *DueSweep) step(ctx context.Context, now time.Time) (op.Progress, error)
 		return s.listHosts(ctx, now)
 	case decidingHosts:
 		return s.host(ctx, now)
+	case purging:
+		return s.purge(ctx, now)
 	case lookingAtLeft:
 		return s.lookAtLeft(ctx, now)
 	case providing:
@@ -74,7 +78,7 @@ func (s *DueSweep) step(ctx context.Context, now time.Time) (op.Progress, error)
 // State implements op.Stated.
 func (s *DueSweep) State() []any {
 	return []any{
-		int(s.stage), s.hosts, s.left.state(), s.ending, s.clouds, s.hold, s.requests, op.StateOf(s.op), s.unavailable, s.seen, s.page.After, s.Passed(), s.Events.Offers,
+		int(s.stage), s.hosts, s.left.state(), s.rest.state(), s.ending, s.clouds, s.hold, s.requests, op.StateOf(s.op), s.unavailable, s.seen, s.page.After, s.Passed(), s.Events.Offers,
 	}
 }
 
@@ -106,7 +110,7 @@ func (s *DueSweep) listHosts(ctx context.Context, now time.Time) (op.Progress, e
 	if s.hosts, err = s.env.Hosts.LoadFacts(ctx, due, now); err != nil {
 		return op.Again, err
 	}
-	s.left, s.ending = newLeft(), nil
+	s.left, s.ending, s.rest = newLeft(), nil, newResting()
 	s.stage = decidingHosts
 	return op.Again, nil
 }
@@ -117,6 +121,9 @@ func (s *DueSweep) host(ctx context.Context, now time.Time) (op.Progress, error)
 	if len(s.hosts) == 0 {
 		s.env.Hosts.SendOffers(ctx, &s.Events, 1)
 		s.stage = lookingAtLeft
+		if len(s.rest.purges) > 0 {
+			s.stage = purging
+		}
 		return op.Again, nil
 	}
 	facts := s.hosts[0]
@@ -127,7 +134,7 @@ func (s *DueSweep) host(ctx context.Context, now time.Time) (op.Progress, error)
 	}
 	r, d, err := s.env.Hosts.ReconcileSwept(ctx, &s.Events, facts, now)
 	if err == nil && d.Action == lifecycle.ActionKeep && r.Version == facts.Record.Version {
-		err = s.env.Hosts.Postpone(ctx, r, d, now)
+		err = s.stays(ctx, r, d, now)
 	}
 	if !s.Past(ctx, err) {
 		s.env.Hosts.SendOffers(ctx, &s.Events, 1)
@@ -139,6 +146,15 @@ func (s *DueSweep) host(ctx context.Context, now time.Time) (op.Progress, error)
 	}
 	s.hosts = s.hosts[1:]
 	return op.Again, nil
+}
+
+// stays writes when a host that stays as it is is looked at again, unless it goes to rest or is woken.
+func (s *DueSweep) stays(ctx context.Context, r lifecycle.Record, d lifecycle.Decision, now time.Time) error {
+	d, err := s.decideRest(ctx, r, d, now)
+	if err != nil || d.Action != lifecycle.ActionKeep {
+		return err
+	}
+	return s.env.Hosts.Postpone(ctx, r, d, now)
 }
 
 func (s *DueSweep) putAside(r lifecycle.Record) {

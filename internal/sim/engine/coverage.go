@@ -103,7 +103,7 @@ var allActions = []lifecycle.Action{
 	lifecycle.ActionPool, lifecycle.ActionClaim, lifecycle.ActionTerminate, lifecycle.ActionDrain,
 	lifecycle.ActionReleaseClock, lifecycle.ActionExtend, lifecycle.ActionProvideToken, lifecycle.ActionForget,
 	lifecycle.ActionRetire, lifecycle.ActionMarkOrphan, lifecycle.ActionUnmarkOrphan, lifecycle.ActionMarkIdle, lifecycle.ActionUnmarkIdle,
-	lifecycle.ActionStandBy, lifecycle.ActionLeaveStandby, lifecycle.ActionReregister,
+	lifecycle.ActionStandBy, lifecycle.ActionLeaveStandby, lifecycle.ActionReregister, lifecycle.ActionRest, lifecycle.ActionWake,
 	lifecycle.ActionHold, lifecycle.ActionSettle, lifecycle.ActionEndMachine, lifecycle.ActionDeleteRunner,
 }
 
@@ -114,32 +114,33 @@ var allEffects = []agent.Effect{
 
 // The marks.
 const (
-	MarkReady       = "request: ready"
-	MarkShort       = "request: short"
-	MarkReleased    = "request: released before it was settled"
-	MarkReused      = "host: reused by another run"
-	MarkBound       = "host: fresh, and bound by its first run"
-	MarkJobDone     = "job: done"
-	MarkRefused     = "job: refused by the hook"
-	MarkDrained     = "job: finished after its run's release"
-	MarkAssigned    = "job: assigned before the registration was removed"
-	MarkHotReady    = "host: ready by the registration that it waited with"
-	MarkHookWaits   = "job: let in after it waited for the claim of its run"
-	MarkUnclaimed   = "job: refused on a host that no run has claimed"
-	MarkClaimedWarm = "host: claimed before it listened"
-	MarkTakeover    = "request: carried on by a sweep"
-	MarkLeak        = "machine: leaked, and ended by the cloud sweep"
-	MarkSelfEnded   = "host: ended itself"
-	MarkRestarted   = "agent: restarted under a live job"
-	MarkOverlap     = "replica: two sweepers at once"
-	MarkWorked      = "service: a worker has a job"
-	MarkWorkLost    = "service: a worker learns that its job is another's"
-	MarkScaledIn    = "service: scaled in"
+	MarkReady          = "request: ready"
+	MarkShort          = "request: short"
+	MarkReleased       = "request: released before it was settled"
+	MarkReused         = "host: reused by another run"
+	MarkBound          = "host: fresh, and bound by its first run"
+	MarkJobDone        = "job: done"
+	MarkRefused        = "job: refused by the hook"
+	MarkDrained        = "job: finished after its run's release"
+	MarkAssigned       = "job: assigned before the registration was removed"
+	MarkHotReady       = "host: ready by the registration that it waited with"
+	MarkHookWaits      = "job: let in after it waited for the claim of its run"
+	MarkUnclaimed      = "job: refused on a host that no run has claimed"
+	MarkClaimedWarm    = "host: claimed before it listened"
+	MarkClaimedResting = "host: claimed while it rested"
+	MarkTakeover       = "request: carried on by a sweep"
+	MarkLeak           = "machine: leaked, and ended by the cloud sweep"
+	MarkSelfEnded      = "host: ended itself"
+	MarkRestarted      = "agent: restarted under a live job"
+	MarkOverlap        = "replica: two sweepers at once"
+	MarkWorked         = "service: a worker has a job"
+	MarkWorkLost       = "service: a worker learns that its job is another's"
+	MarkScaledIn       = "service: scaled in"
 )
 
 var allMarks = []string{
 	MarkReady, MarkShort, MarkReleased, MarkReused, MarkBound, MarkJobDone, MarkRefused, MarkDrained, MarkAssigned,
-	MarkHotReady, MarkHookWaits, MarkUnclaimed, MarkClaimedWarm,
+	MarkHotReady, MarkHookWaits, MarkUnclaimed, MarkClaimedWarm, MarkClaimedResting,
 	MarkTakeover, MarkLeak, MarkSelfEnded, MarkRestarted, MarkOverlap,
 	MarkWorked, MarkWorkLost, MarkScaledIn,
 }

@@ -60,6 +60,7 @@ func (w *Watcher) recordWritten(before, after lifecycle.Record) {
 	}
 	l.served(after)
 	w.standbyWritten(l, before, after)
+	w.restWritten(before, after)
 	if moved {
 		w.moved(l, before, after)
 	} else {
@@ -189,6 +190,8 @@ func (w *Watcher) checkCondition(c lifecycle.Claim, before lifecycle.Record) {
 		w.Broken(RuleClaim, "%s of assignment %d is claimed by a message of assignment %d", before.HostKey, before.Assignment, c.Assignment)
 	case !before.Threshold.After(c.Now.Add(margin)):
 		w.Broken(RuleClaim, "%s is claimed %s before its threshold", before.HostKey, before.Threshold.Sub(c.Now))
+	case c.Awake && before.Resting():
+		w.Broken(RuleRest, "%s is claimed by a message while it rests", before.HostKey)
 	}
 }
 

@@ -39,6 +39,7 @@ const (
 	RuleTwiceGiven      engine.Rule = "given twice"        // no host is given to two requests at once
 	RuleKept            engine.Rule = "kept"               // no host stays with a request that has no use for it
 	RuleReuse           engine.Rule = "reuse"              // nothing is launched while a fitting host idles
+	RuleRest            engine.Rule = "rest"               // only hosts that have waited for long rest, which the pool can spare, and no message gives one out
 	RuleUnclaimedJob    engine.Rule = "unclaimed job"      // no job starts on a host that no run has claimed
 	RuleLabels          engine.Rule = "labels"             // a run's labels are set on the hosts that it has claimed, before they are ready
 	RuleRegisteredTwice engine.Rule = "registered twice"   // no name registers again once a runner has listened by it
