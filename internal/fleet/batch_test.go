@@ -363,3 +363,38 @@ func (w *world) runBurst(ctx context.Context) {
 		w.t.Errorf("%d machines were made for %d jobs", made, burst)
 	}
 }
+
+// takenToken is a cloud in which the token of the first batch stands for another order already: the rows of an earlier batch of that id,
+// and of its member, were lost.
+type takenToken struct {
+	fleet.Compute
+	once sync.Once
+}
+
+func (c *takenToken) Launch(ctx context.Context, order lifecycle.LaunchOrder) ([]lifecycle.Machine, error) {
+	if strings.HasPrefix(order.RequestID, "batch-") {
+		c.once.Do(func() {
+			earlier := order
+			earlier.Count = 1
+			if _, err := c.Compute.Launch(ctx, earlier); err != nil {
+				panic(err)
+			}
+		})
+	}
+	return c.Compute.Launch(ctx, order)
+}
+
+// What an earlier batch of the same id launched is taken, and no job is left without a host for it.
+func TestABatchWhoseIDWasUsedBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const jobs = 12
+		w, cloud := batchWorld(t, jobs+5, func(o *fleet.Options) { o.Compute = &takenToken{Compute: o.Compute} })
+		w.live(t, func(ctx context.Context) {
+			w.queueAll(ctx, jobs, time.Second)
+			w.until("all jobs over", 10*time.Minute, w.allOver)
+		})
+		if _, machines, _ := cloud.calls(); machines < jobs {
+			t.Errorf("%d machines ordered, want at least %d", machines, jobs)
+		}
+	})
+}
