@@ -125,6 +125,9 @@ const (
 	FaultRestored     Fault = "older state of a table restored"
 )
 
+// FaultDrain is only in lives with drains.
+const FaultDrain Fault = "operator drains"
+
 var lossFaults = []Fault{FaultTableLost, FaultRowsLost, FaultRequestsLost, FaultReportsLost, FaultRestored}
 
 // hotRates are the chances of the third group for single calls, and hotIntervals the mean times between two others.

@@ -170,6 +170,9 @@ func (w *Watcher) checkPooled(r lifecycle.Record) {
 	if w.Pools[r.Pool].Policy.Reuse == lifecycle.ReuseNone && !r.Unused() {
 		w.Broken(RuleTrust, "%s is pooled and its pool reuses no host", r.HostKey)
 	}
+	if r.Retiring {
+		w.Broken(RuleDrained, "%s is pooled while retiring: %s", r.HostKey, r.RetiringReason)
+	}
 	m := w.Machines[r.InstanceID]
 	if m == nil || m.Host == nil || !m.Host.Alive || m.Host.Hostile {
 		return

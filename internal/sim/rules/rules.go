@@ -45,6 +45,7 @@ const (
 	RuleRegisteredTwice engine.Rule = "registered twice"   // no name registers again once a runner has listened by it
 	RuleStandby         engine.Rule = "standby"            // a host waits with a registration of its own, which serves one run
 	RuleNotListening    engine.Rule = "not listening"      // a hot host listens
+	RuleDrained         engine.Rule = "drained"            // a host that leaves does not come back to the pool
 	RuleUnregistered    engine.Rule = "unregistered"       // no live runner loses its registration
 	RuleUnsettled       engine.Rule = "unsettled"          // every request has its outcome
 	RuleLeftover        engine.Rule = "left over"          // nothing is left at the end
