@@ -13,7 +13,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// longIdle has the hosts of a pool wait for hours, of which so many of a group stay awake.
+// longIdle has the hosts of a pool wait for hours, and so many of a group stay awake.
 func longIdle(awake int) func(*fleet.Options) {
 	return func(o *fleet.Options) {
 		p := o.Pools["default"]
@@ -22,8 +22,8 @@ func longIdle(awake int) func(*fleet.Options) {
 	}
 }
 
-// waiting puts hosts into the pool, the first the longest pooled, and has them wait for so long. It returns their keys.
-func (w *world) waiting(ctx context.Context, hosts int, long time.Duration) (keys []string) {
+// waitInPool puts hosts into the pool, the first the longest pooled, and has them wait for so long. It returns their keys.
+func (w *world) waitInPool(ctx context.Context, hosts int, long time.Duration) (keys []string) {
 	w.t.Helper()
 	for range hosts {
 		w.pooled(ctx, repository, true)
@@ -105,7 +105,7 @@ func awakeOnly(keys, resting []string) map[string]int {
 func TestSpareHostsRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, ctx := newWorld(t, longIdle(3)), t.Context()
-		keys := w.waiting(ctx, 25, 5*time.Minute-time.Second)
+		keys := w.waitInPool(ctx, 25, 5*time.Minute-time.Second)
 		w.sweepOnce(ctx, w.fleet.NewDueSweep())
 		if got := w.resting(keys); len(got) > 0 {
 			t.Errorf("%d hosts rest before their time", len(got))
@@ -135,7 +135,7 @@ func TestHostsThatNeverRest(t *testing.T) {
 					change(&p.Policy)
 					o.Pools["default"] = p
 				}), t.Context()
-				keys := w.waiting(ctx, 5, 6*time.Minute)
+				keys := w.waitInPool(ctx, 5, 6*time.Minute)
 				w.sweepOnce(ctx, w.fleet.NewDueSweep())
 				if got := w.resting(keys); len(got) > 0 {
 					t.Errorf("%d hosts rest", len(got))
@@ -149,7 +149,7 @@ func TestHostsThatNeverRest(t *testing.T) {
 func rested(t *testing.T, hosts, awake int, change ...func(*fleet.Options)) (*world, []string) {
 	t.Helper()
 	w := newWorld(t, append([]func(*fleet.Options){longIdle(awake)}, change...)...)
-	keys := w.waiting(t.Context(), hosts, 6*time.Minute)
+	keys := w.waitInPool(t.Context(), hosts, 6*time.Minute)
 	w.sweepOnce(t.Context(), w.fleet.NewDueSweep())
 	if n := len(w.resting(keys)); n != hosts-awake {
 		t.Fatalf("%d hosts rest, want %d", n, hosts-awake)
@@ -252,7 +252,7 @@ func TestTwoReplicasRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, ctx := newWorld(t, longIdle(3)), t.Context()
 		other := w.newFleet("b", longIdle(3))
-		keys := w.waiting(ctx, 12, 6*time.Minute)
+		keys := w.waitInPool(ctx, 12, 6*time.Minute)
 		sweeps := []fleet.Op{w.fleet.NewDueSweep(), other.NewDueSweep()}
 		for len(sweeps) > 0 { // step by step, in turns
 			p, err := sweeps[0].Step(ctx, time.Now())

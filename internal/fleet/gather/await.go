@@ -243,8 +243,8 @@ func (b *Batches) call(ctx context.Context, q lifecycle.Request, fresh bool, now
 	return came, nil
 }
 
-// madeBefore is what came of a batch whose id another one had before, the row of which was lost with that of a member. What that
-// batch made is taken, and members that get none launch again, under another id.
+// madeBefore is what came of a batch whose id an earlier one had. The rows of that one and of a member were lost. What it
+// made is taken, and members that get none launch again, under another id.
 func (b *Batches) madeBefore(ctx context.Context, q lifecycle.Request, why error) (*made, error) {
 	b.Log.Warn("batch was launched before with other terms; taking its machines", logkey.Request, q.RequestID, logkey.Error, why)
 	machines, err := b.Compute.Launched(ctx, *q.Launch)

@@ -30,7 +30,7 @@ type selection struct {
 	// The index is asked for hosts that are bound to the run's trust key, then for
 	// fresh ones, and then for fresh on-demand ones if spot capacity has run out.
 	ofKey, ofNobody, fallback indexed
-	// took are the groups of which it has taken hosts, and asleep those of their newest hosts that rest and are to be awake instead.
+	// took are the groups whose hosts it has taken, and asleep their newest resting hosts, which are to be awake instead.
 	took   []hosts.Group
 	asleep []lifecycle.Record
 	waking lifecycle.Decision
