@@ -9,6 +9,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/warmrequest"
 	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
@@ -94,7 +95,7 @@ func TestAMaximumAfterALaunchOfAWarmPoolThatIsCutShortByItsDeadline(t *testing.T
 	}
 	inBubbleOf(t, options, func(ctx context.Context, t *testing.T, w *world) {
 		c.deadline = func(ctx context.Context) time.Time {
-			q, err := w.store.Request(ctx, lifecycle.WarmRepository, lifecycle.WarmRun("default"), lifecycle.WarmRun("default"))
+			q, err := w.store.Request(ctx, warmrequest.Repository, warmrequest.ID("default"), warmrequest.ID("default"))
 			if err != nil {
 				t.Error(err)
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
+	"github.com/remuda-ci/remuda/internal/lifecycle/warmrequest"
 )
 
 // blindCloud cannot be asked about the launches of one request.
@@ -102,7 +103,7 @@ func TestAWarmPoolThatFailsKeepsNoOtherWaiting(t *testing.T) {
 		full    bool
 	}{
 		"its room cannot be judged": {func(o *fleet.Options) { o.Compute = blindCloud{o.Compute, "first"} }, true},
-		"its row cannot be read":    {func(o *fleet.Options) { o.Store = damagedRow{o.Store, lifecycle.WarmRun("default")} }, false},
+		"its row cannot be read":    {func(o *fleet.Options) { o.Store = damagedRow{o.Store, warmrequest.ID("default")} }, false},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/warmrequest"
 	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
@@ -54,7 +55,7 @@ func TestWarmPoolsThatAreNoMore(t *testing.T) {
 							t.Errorf("host %s ended since %q", r.InstanceID, r.Reason)
 						}
 					}
-					q, err := w.store.Request(ctx, lifecycle.WarmRepository, "warm:default", "warm:default")
+					q, err := w.store.Request(ctx, warmrequest.Repository, "warm:default", "warm:default")
 					if err != nil || !q.DueAt.IsZero() || q.ExpiresAt.IsZero() || q.Launch != nil {
 						t.Errorf("the row is due at %s and expires at %s, launch %v, error %v", q.DueAt, q.ExpiresAt, q.Launch, err)
 					}
@@ -62,7 +63,7 @@ func TestWarmPoolsThatAreNoMore(t *testing.T) {
 					if err := before.Drive(ctx, w.fleet.NewWarmSweep(), patience); err != nil {
 						t.Fatal(err)
 					}
-					q, err = w.store.Request(ctx, lifecycle.WarmRepository, "warm:default", "warm:default")
+					q, err = w.store.Request(ctx, warmrequest.Repository, "warm:default", "warm:default")
 					if w.machines() != 2 || err != nil || q.DueAt.IsZero() || !q.ExpiresAt.IsZero() {
 						t.Errorf("again: %d machines; the row is due at %s and expires at %s, error %v", w.machines(), q.DueAt, q.ExpiresAt, err)
 					}

@@ -13,6 +13,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
+	"github.com/remuda-ci/remuda/internal/lifecycle/warmrequest"
 	"github.com/remuda-ci/remuda/internal/policy"
 	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
@@ -468,7 +469,7 @@ func TestWarmHostsOfAFullPool(t *testing.T) {
 			}
 		}
 		sweep(w.fleet, 10*time.Minute)
-		q, err := w.store.Request(ctx, lifecycle.WarmRepository, "warm:default", "warm:default")
+		q, err := w.store.Request(ctx, warmrequest.Repository, "warm:default", "warm:default")
 		if err != nil || !q.DueAt.After(time.Now()) || len(w.fresh()) != 1 {
 			t.Fatalf("%d fresh hosts, and the row is due at %s (now %s), error %v; want one host, for which there is room", len(w.fresh()), q.DueAt, time.Now(), err)
 		}

@@ -114,55 +114,6 @@ func earliest(a, b time.Time) time.Time {
 // CloudName is Cloud, or EC2.
 func (p Policy) CloudName() string { return cmp.Or(p.Cloud, "EC2") }
 
-// WarmRepository stands for the repository in the rows and tags of launches for
-// warm pools, which serve no repository yet. No repository has such a name.
-const WarmRepository = "-"
-
-// warmRun begins the run ids of warm pools. No caller's run id has a colon.
-const warmRun = "warm:"
-
-// WarmRun is the run id, and the request id, of the one row with the launches of
-// a pool's warm hosts: two replicas that top it up at once write the same row.
-func WarmRun(pool string) string { return warmRun + pool }
-
-// warmLook is how long the sweep of warm pools may leave the row of a pool alone before the due sweep takes
-// it up, because no pool of that name has warm hosts any more. Each row is written twice in that time, and
-// the hosts of a removed pool stay for as long.
-const warmLook = 5 * time.Minute
-
-// NewWarm is the row of a warm pool before its first launch. The sweep of warm pools
-// postpones it before it is due; it is never released or settled.
-func NewWarm(spec Spec, now time.Time) Request {
-	run := WarmRun(spec.Pool)
-	q := Request{Repository: WarmRepository, RunID: run, RequestID: run, Spec: spec, Kind: RequestWarm, CreatedAt: now, Version: 1}
-	return q.WarmChecked(now)
-}
-
-// WarmChecked is the row after the sweep of warm pools looked at it. It changes when
-// half of the time has passed in which it is left alone.
-func (q Request) WarmChecked(now time.Time) Request {
-	if q.DueAt.Before(now.Add(warmLook / 2)) {
-		q.DueAt = now.Add(warmLook)
-	}
-	q.ExpiresAt = time.Time{}
-	return q
-}
-
-// Pauses after launches whose hosts did not come up: the first, which doubles with
-// each in a row, up to the last.
-const (
-	firstPause = time.Minute
-	lastPause  = time.Hour
-)
-
-// LaunchFailed notes that hosts of the last launch ended before they were ready: the
-// next one waits, for longer each time.
-func (q Request) LaunchFailed(now time.Time) Request {
-	q.NotBefore = now.Add(min(firstPause<<min(q.Failures, 10), lastPause))
-	q.Failures++
-	return q
-}
-
 // Drift says what becomes of a host that was launched from an older version of its pool's launch template
 // than the current one: another image, other user data, other security groups.
 type Drift string

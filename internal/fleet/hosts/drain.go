@@ -9,6 +9,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/listing"
 )
 
 // DrainTarget names the hosts that an operator has leave: one host, or those of a pool, or all if both are empty.
@@ -36,26 +37,24 @@ func (hs *Hosts) Drain(ctx context.Context, of DrainTarget, reason, by string, n
 		return hs.drainOne(ctx, j, of.InstanceID, why, now)
 	}
 	var all Drained
-	for page := (lifecycle.PageOf{}); ; {
-		got, err := hs.Store.ListInstances(ctx, lifecycle.Filter{States: living}, page)
+	records := listing.All(lifecycle.PageOf{}, func(page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error) {
+		return hs.Store.ListInstances(ctx, lifecycle.Filter{States: living}, page)
+	})
+	for r, err := range records {
 		if err != nil {
 			return all, fmt.Errorf("drain hosts: list them: %w", err)
 		}
-		for _, r := range got.Items {
-			if of.Pool != "" && r.Pool != of.Pool {
-				continue
-			}
-			one, err := hs.drainOne(ctx, j, r.InstanceID, why, now)
-			var ended *StateError
-			if err != nil && !errors.As(err, &ended) && !errors.Is(err, lifecycle.ErrNotFound) { // it left by itself
-				return all, err
-			}
-			all.Now, all.Before = all.Now+one.Now, all.Before+one.Before
+		if of.Pool != "" && r.Pool != of.Pool {
+			continue
 		}
-		if page.After = got.Next; page.After == "" {
-			return all, nil
+		one, err := hs.drainOne(ctx, j, r.InstanceID, why, now)
+		var ended *StateError
+		if err != nil && !errors.As(err, &ended) && !errors.Is(err, lifecycle.ErrNotFound) { // it left by itself
+			return all, err
 		}
+		all.Now, all.Before = all.Now+one.Now, all.Before+one.Before
 	}
+	return all, nil
 }
 
 // drainOne has one host leave. One that leaves for another reason keeps that.

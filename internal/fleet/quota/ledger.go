@@ -18,6 +18,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/ports"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
+	"github.com/remuda-ci/remuda/internal/lifecycle/warmrequest"
 	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
@@ -213,7 +214,7 @@ func (ld *Ledger) ToAudit(machines []lifecycle.Machine, records []lifecycle.Reco
 		}
 	}
 	for _, m := range machines {
-		if m.Repository != lifecycle.WarmRepository {
+		if m.Repository != warmrequest.Repository {
 			add(ld.LimitsOf(m.Repository)...)
 		}
 	}

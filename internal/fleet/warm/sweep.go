@@ -13,6 +13,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/provision"
 	"github.com/remuda-ci/remuda/internal/fleet/quota"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/warmrequest"
 	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
@@ -67,11 +68,11 @@ func (s *Sweep) load(ctx context.Context, now time.Time) (op.Progress, error) {
 		return op.Done, nil
 	}
 	pool := s.pools[0]
-	q, err := s.env.Store.Request(ctx, lifecycle.WarmRepository, lifecycle.WarmRun(pool), lifecycle.WarmRun(pool))
+	q, err := s.env.Store.Request(ctx, warmrequest.Repository, warmrequest.ID(pool), warmrequest.ID(pool))
 	s.stored, s.launcher, s.launched, s.retire = err == nil, provision.Launcher{}, nil, nil
 	switch {
 	case errors.Is(err, lifecycle.ErrNotFound):
-		q = lifecycle.NewWarm(s.env.warmSpec(lifecycle.Request{Spec: lifecycle.Spec{Pool: pool}}), now)
+		q = warmrequest.New(s.env.warmSpec(lifecycle.Request{Spec: lifecycle.Spec{Pool: pool}}), now)
 	case err != nil:
 		return op.Again, fmt.Errorf("read the launches of warm pool %s: %w", pool, err)
 	}
@@ -101,12 +102,12 @@ func (s *Sweep) decide(ctx context.Context, now time.Time) (op.Progress, error) 
 	if s.env.Pools[pool].Warm == nil {
 		return s.close(ctx, q, hosts, now)
 	}
-	q = q.WarmChecked(now)
+	q = warmrequest.Checked(q, now)
 	switch {
 	case hosts.some:
 		q.Failures, q.NotBefore = 0, time.Time{}
 	case hosts.failed:
-		q = q.LaunchFailed(now)
+		q = warmrequest.LaunchFailed(q, now)
 	}
 	q, d, err := s.env.topUp(ctx, q, policy.WarmFacts{Hosts: hosts.seen, NotBefore: q.NotBefore}, now)
 	if err != nil {
@@ -353,7 +354,7 @@ func (s *Sweep) closeLaunch(ctx context.Context, now time.Time) (op.Progress, er
 	wasSpot := quota.UsageOf(q) == lifecycle.UsageSpot
 	q.Launch, q.Shortage, q.OnDemand = nil, "", false
 	q.Taken = slices.Concat(q.Taken, s.launched)
-	q = q.WarmChecked(now)
+	q = warmrequest.Checked(q, now)
 	next := s.end
 	if s.env.Pools[q.Spec.Pool].Warm == nil {
 		next = s.decide

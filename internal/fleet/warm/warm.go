@@ -15,6 +15,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/provision"
 	"github.com/remuda-ci/remuda/internal/fleet/quota"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/warmrequest"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
@@ -142,7 +143,7 @@ func (s *Sweep) close(ctx context.Context, q lifecycle.Request, hosts warmHosts,
 	}
 	s.tell(q, d, now)
 	s.willRetire(d, hosts)
-	q = q.WarmChecked(now)
+	q = warmrequest.Checked(q, now)
 	if len(q.Taken) == 0 {
 		q.DueAt, q.ExpiresAt = time.Time{}, now.Add(s.env.Timing.KeepRequests)
 	}

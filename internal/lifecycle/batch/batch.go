@@ -2,7 +2,7 @@
 package batch
 
 // Repository stands for the repository in the rows of batches and in the tags of their machines. No repository has
-// such a name. It is lifecycle.WarmRepository: a batch serves no single repository either.
+// such a name. It is warmrequest.Repository: a batch serves no single repository either.
 const Repository = "-"
 
 // Run is the run id in the rows of a pool's batches. No caller's run id has a colon.
