@@ -61,7 +61,7 @@ func (s selection) state() []any {
 		took = append(took, g.String())
 	}
 	return []any{
-		s.open, s.fresh, s.spent, s.unfit, s.candidates, s.queueDone, s.ofKey.state(), s.ofNobody.state(), s.fallback.state(), s.rounds, took, s.asleep, s.resting,
+		s.open, s.fresh, s.spent, s.unfit, s.candidates, s.queueDone, s.ofKey.state(), s.ofNobody.state(), s.fallback.state(), s.rounds, took, s.asleep, string(s.waking.Action), s.resting,
 	}
 }
 
