@@ -37,6 +37,7 @@ func TestThePage(t *testing.T) {
 			"jobs":                func(t *testing.T) { m.jobs.told = measureJobs(t) },
 			"sweeps, job pools":   func(t *testing.T) { m.jobs.looks, m.jobs.news, m.jobs.rest = measureJobSweeps(t) },
 			"hot hosts":           func(t *testing.T) { m.hot = measureHot(t) },
+			"hosts that rest":     func(t *testing.T) { m.resting = measureResting(t) },
 			"warm pools":          func(t *testing.T) { m.policies.warm = measureWarm(t) },
 			"services":            func(t *testing.T) { m.policies.services = measureServices(t) },
 			"jobs of workers":     func(t *testing.T) { m.policies.work = measureWork(t) },
@@ -48,7 +49,7 @@ func TestThePage(t *testing.T) {
 		}
 	})
 	if t.Failed() || m.hours == nil || m.requests == nil || small.hosts == 0 || large.hosts == 0 || m.jobs.told == nil || m.jobs.rest == nil ||
-		len(m.hot) != len(hotHosts) || len(m.policies.warm) != len(freshHosts) || m.policies.services == nil || m.policies.work == nil {
+		len(m.hot) != len(hotHosts) || m.resting == nil || len(m.policies.warm) != len(freshHosts) || m.policies.services == nil || m.policies.work == nil {
 		t.Fatal("not all was measured")
 	}
 	m.sweeps[small.hosts], m.sweeps[large.hosts] = small, large

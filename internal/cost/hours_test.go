@@ -31,6 +31,7 @@ const (
 	createdName = "created: it boots and registers"
 	runningName = "running a job"
 	idleName    = "idle: it waits in the pool"
+	restingName = "idle: it rests in the pool"
 )
 
 // stays: idle and running last for hours. The others end by themselves after as
@@ -66,6 +67,8 @@ func stays() []stay {
 			agent.Observed{BootID: bootID, Prepared: done, Cleaned: doing}, 0},
 		{idleName, time.Hour, func(*lifecycle.Record) {},
 			agent.Observed{BootID: bootID, Prepared: done, Cleaned: done}, cost.IdleReads},
+		{restingName, time.Hour, func(r *lifecycle.Record) { r.RestingAt = began },
+			agent.Observed{BootID: bootID, Prepared: done, Cleaned: done}, cost.HotReads},
 		{"idle: its runner listens, it is hot", time.Hour, func(r *lifecycle.Record) {
 			r.RunnerName, r.Standby = runnerID, &lifecycle.Standby{Assignment: r.Assignment, Label: "label", RunnerID: 77}
 		}, hot, cost.HotReads},

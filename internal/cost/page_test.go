@@ -15,6 +15,7 @@ type measured struct {
 	hours    []hour
 	requests []served
 	hot      []hot
+	resting  []restStep
 	sweeps   map[int]swept // by the number of hosts
 	jobs     poolJobs
 	policies policies
@@ -55,6 +56,7 @@ func (m measured) page() string {
 	m.hoursPart(line)
 	m.requestsPart(line)
 	m.hotPart(line)
+	m.restingPart(line)
 	m.sweepsPart(line)
 	m.jobPoolsPart(line)
 	m.policiesPart(line)

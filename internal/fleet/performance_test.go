@@ -126,6 +126,7 @@ func TestThePerformancePage(t *testing.T) {
 	}
 	holdTable(t, "|---|---|---|---|---|---|---|\n", rows.String(), 1)
 	holdTable(t, "|---|---|---|---|---|---|\n", pollRows(t), 0.1)
+	holdTable(t, "|---|---|---|---|---|\n", restRows(t), 0.1)
 }
 
 // holdTable holds the numbers of the table below a line of the page against rows: each within a tenth, or within slack.
