@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"time"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -33,7 +31,7 @@ func run(ctx context.Context, c config) error {
 	if err != nil {
 		return &configError{err}
 	}
-	release, err := lockState(c.logger(c.InstanceID), filepath.Join(c.Directory, "state", "agent.lock"))
+	release, err := lockState(c.logger(c.InstanceID), c.state("agent.lock"))
 	if err != nil {
 		return err
 	}
@@ -47,12 +45,7 @@ func run(ctx context.Context, c config) error {
 	defer p.store.Close()
 	log := c.logger(p.instanceID)
 	h.SetIdentity(p.instanceID, p.power, log.Named("host"))
-	a, err := agent.New(agent.Options{
-		HostKey: p.hostKey, Store: p.store, Host: h, Version: telemetry.Version,
-		State:       host.StateFile{Path: filepath.Join(c.Directory, "state", "agent.json"), Now: time.Now},
-		Intervals:   agent.Intervals(c.Intervals),
-		BootTimeout: c.BootTimeout, Logger: log.Named("agent"),
-	})
+	a, err := agent.New(c.agentOptions(p, h, log.Named("agent")))
 	if err != nil {
 		return err
 	}
@@ -63,6 +56,11 @@ func run(ctx context.Context, c config) error {
 	if err := runAgent(ctx, a, h, log); err != nil {
 		return err
 	}
+	return c.awaitEnd(ctx, p)
+}
+
+// awaitEnd waits for the end of a machine that was powered off.
+func (c config) awaitEnd(ctx context.Context, p place) error {
 	if c.Systemd == nil || p.power == nil {
 		return nil // the supervisor of agentd treats its end as that of the machine
 	}
@@ -95,28 +93,6 @@ func runAgent(ctx context.Context, a *agent.Agent, h *host.Host, log hclog.Logge
 	log.Info("powered off")
 	return nil
 }
-
-// host opens this machine as the configuration describes it. Its id may still be unknown.
-// assignment is that of a clean-up; 0 otherwise.
-func (c config) host(assignment int64) (*host.Host, error) {
-	log := c.logger(c.InstanceID)
-	program, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("find path of agentd: %w", err)
-	}
-	systemd, err := c.systemd(program, assignment, log.Named("reset"))
-	if err != nil {
-		return nil, err
-	}
-	return host.New(host.Options{
-		InstanceID: c.InstanceID, Dir: c.Directory, Program: program, Distribution: c.Runner.Distribution,
-		PreRunner: c.PreRunner.Script, PreRunnerLimit: c.PreRunner.Timeout, Env: c.Runner.Env,
-		MinimumFree: uint64(c.Runner.MinimumFreeMiB) << 20, StandbyWait: standbyWait, Systemd: systemd, Logger: log.Named("host"),
-	})
-}
-
-// standbyWait is how long a job waits on a host in standby; 0 for the default. Only tests set it.
-var standbyWait time.Duration
 
 // stopped returns the error with which agentd ends without having powered off its host.
 func stopped(ctx context.Context, err error) error {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os/exec"
 	"os/user"
 	"path/filepath"
 	"strconv"
@@ -89,32 +88,42 @@ const secretsDir = "/run/remuda"
 // dockerGroup is the group that may use docker, which gives its members root's rights.
 const dockerGroup = "docker"
 
-// systemd returns nil for a host without units. program is the path of agentd, and assignment is that of a clean-up.
-func (c config) systemd(program string, assignment int64, log hclog.Logger) (*host.Systemd, error) {
-	if c.Systemd == nil {
-		return nil, nil
-	}
-	who, err := user.Lookup(c.Systemd.User)
+// account is a user of the machine.
+type account struct {
+	uid, gid int
+	home     string
+}
+
+func findAccount(name string) (account, error) {
+	who, err := user.Lookup(name)
 	if err != nil {
-		return nil, fmt.Errorf("systemd.user: %w; the package remuda-agentd makes the user %s", err, defaultUser)
+		return account{}, fmt.Errorf("systemd.user: %w; the package remuda-agentd makes the user %s", err, defaultUser)
 	}
 	uid, err := strconv.Atoi(who.Uid)
 	gid, gidErr := strconv.Atoi(who.Gid)
 	if err := errors.Join(err, gidErr); err != nil {
-		return nil, fmt.Errorf("systemd.user: %w", err)
+		return account{}, fmt.Errorf("systemd.user: %w", err)
 	}
-	s := &host.Systemd{
-		User: c.Systemd.User, UID: uid, GID: gid, Home: who.HomeDir, Config: c.Path, Secrets: secretsDir,
+	return account{uid: uid, gid: gid, home: who.HomeDir}, nil
+}
+
+// systemd returns nil for a host without units. assignment is that of a clean-up.
+func (c config) systemd(s system, assignment int64, log hclog.Logger) *host.Systemd {
+	if c.Systemd == nil {
+		return nil
+	}
+	o := &host.Systemd{
+		User: c.Systemd.User, UID: s.user.uid, GID: s.user.gid, Home: s.user.home, Config: c.Path, Secrets: secretsDir,
 		Privileged: c.Host.Privileged, JobsReadMetadata: c.Host.JobsReadMetadata,
 		Limits: units.Limits{
 			Tasks: uint64(c.Systemd.Limits.Tasks), OpenFiles: uint64(c.Systemd.Limits.OpenFiles), MemoryMax: uint64(c.Systemd.Limits.MemoryMiB) << 20,
 		},
+		Reset: hostReset{plan: c.reset(s, assignment), log: log},
 	}
-	if _, err := user.LookupGroup(dockerGroup); err == nil && s.Privileged {
-		s.Groups = []string{dockerGroup}
+	if c.Host.Privileged && s.docker.group {
+		o.Groups = []string{dockerGroup}
 	}
-	s.Reset = c.reset(s, program, assignment, log)
-	return s, nil
+	return o
 }
 
 // hostReset resets this host between runs.
@@ -141,27 +150,25 @@ var sharedDirs = []string{"/tmp", "/var/tmp", "/dev/shm"}
 // leastInodes is what a checkout needs, with room for a build.
 const leastInodes = 50_000
 
-// reset returns the reset after an assignment; 0 for the preparation of the host, which follows none.
-func (c config) reset(s *host.Systemd, program string, assignment int64, log hclog.Logger) hostReset {
-	runner := tree.Owner{UID: s.UID, GID: s.GID}
+// reset is the reset after an assignment; 0 for the preparation of the host, which follows none.
+func (c config) reset(s system, assignment int64) reset.Plan {
+	runner := tree.Owner{UID: s.user.uid, GID: s.user.gid}
 	plan := reset.Plan{
-		User: s.User, UID: s.UID, GID: s.GID,
-		Home: reset.Dir{Path: s.Home, Owner: runner, Mode: modeHome}, Skeleton: "/etc/skel",
+		User: c.Systemd.User, UID: s.user.uid, GID: s.user.gid,
+		Home: reset.Dir{Path: s.user.home, Owner: runner, Mode: modeHome}, Skeleton: "/etc/skel",
 		Renew:   []reset.Dir{{Path: filepath.Join(c.Directory, "work"), Owner: runner, Mode: host.ModeWork}},
-		Mirrors: []reset.Mirror{{From: c.Runner.Distribution, To: filepath.Join(c.Directory, "runner"), Owner: tree.Owner{UID: s.UID}}},
+		Mirrors: []reset.Mirror{{From: c.Runner.Distribution, To: filepath.Join(c.Directory, "runner"), Owner: tree.Owner{UID: s.user.uid}}},
 		Units:   host.RunUnits, OwnUnits: host.OwnUnits(assignment),
 		Hook: c.PostRelease.Script, HookLimit: c.PostRelease.Timeout,
-		MinimumFree: uint64(c.Runner.MinimumFreeMiB) << 20, MinimumFreeInodes: leastInodes,
-		Baseline:  filepath.Join(c.Directory, "state", "baseline.json"),
-		Unchanged: []string{program, c.Path, c.Runner.Distribution},
+		MinimumFree: c.minimumFree(), MinimumFreeInodes: leastInodes,
+		Baseline:  c.state("baseline.json"),
+		Unchanged: []string{s.program, c.Path, c.Runner.Distribution},
 	}
 	for _, dir := range sharedDirs {
 		plan.Empty = append(plan.Empty, reset.Dir{Path: dir, Mode: modeShared})
 	}
-	if s.Privileged { // others may not use docker
-		if path, err := exec.LookPath("docker"); err == nil {
-			plan.Docker = path
-		}
+	if c.Host.Privileged { // others may not use docker
+		plan.Docker = s.docker.path
 	}
-	return hostReset{plan: plan, log: log}
+	return plan
 }

@@ -9,8 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/go-hclog"
-
-	"github.com/remuda-ci/remuda/internal/host/units"
 )
 
 func TestSystemdConfig(t *testing.T) {
@@ -62,28 +60,22 @@ func TestSystemdProblems(t *testing.T) {
 	}
 }
 
-// What a pool allows its jobs is in the host file alone.
+// Jobs run as the user of the configuration, who must exist, and may do nothing that the host file does not allow.
 func TestSystemdHost(t *testing.T) {
 	t.Parallel()
 	me, err := user.Current()
 	check(t, err)
 	c := defaultConfig()
 	c.Directory, c.Runner.Distribution, c.Path = "/var/lib/remuda", "/opt/runner", "/etc/remuda/agentd.yaml"
-	c.Systemd = &systemdConfig{User: me.Username, Limits: limitConfig{Tasks: 500, OpenFiles: 4096, MemoryMiB: 2}}
-	s, err := c.systemd("/usr/bin/agentd", 0, hclog.NewNullLogger())
+	c.Systemd = &systemdConfig{User: me.Username}
+	found, err := c.system()
 	check(t, err)
+	s := c.systemd(found, 0, hclog.NewNullLogger())
 	if s.Home != me.HomeDir || s.UID != os.Getuid() || s.GID != os.Getgid() || s.Privileged || s.JobsReadMetadata || len(s.Groups) > 0 {
 		t.Errorf("%+v", s)
 	}
-	if want := (units.Limits{Tasks: 500, OpenFiles: 4096, MemoryMax: 2 << 20}); s.Limits != want {
-		t.Errorf("limits %+v", s.Limits)
-	}
-	c.Host.Privileged, c.Host.JobsReadMetadata = true, true
-	if s, err = c.systemd("/usr/bin/agentd", 0, hclog.NewNullLogger()); err != nil || !s.Privileged || !s.JobsReadMetadata {
-		t.Errorf("%+v, %v", s, err)
-	}
 	c.Systemd.User = "a-name-without-a-user"
-	if _, err = c.systemd("/usr/bin/agentd", 0, hclog.NewNullLogger()); err == nil || !strings.Contains(err.Error(), "remuda-agentd makes the user runner") {
+	if _, err = c.system(); err == nil || !strings.Contains(err.Error(), "remuda-agentd makes the user runner") {
 		t.Errorf("error %v", err)
 	}
 }
