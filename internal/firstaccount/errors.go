@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 
+	"github.com/remuda-ci/remuda/internal/compute/ec2"
 	"github.com/remuda-ci/remuda/internal/findings"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
@@ -30,6 +32,10 @@ var errorsCheck = check{
 		{
 			Name: "none-fits", Text: "A launch whose requirements no type meets comes short; it is not a fault.",
 			ReliedOn: "internal/compute/ec2/shortage.go; internal/aws/errors.go: OfFleetCode",
+		},
+		{
+			Name: "none-fits-said", Text: "EC2 says so by UnfulfillableCapacity in the Errors, or refuses the call: it could not find any instance pools.",
+			ReliedOn: "internal/compute/ec2/nopools.go: NoPools; internal/aws/errors.go: OfFleetCode",
 		},
 	},
 	run: checkErrors,
@@ -56,6 +62,8 @@ func checkErrors(ctx context.Context, s *session) error {
 	}
 	var short *lifecycle.ShortageError
 	s.Decide("none-fits", errors.As(err, &short), "controld says: %v%s", err, said(call))
+	known := ec2.NoPools(call.err) || slices.Contains(call.codes(), "UnfulfillableCapacity")
+	s.Decide("none-fits-said", known, "EC2 says: %s%s", listed(call.messages()), said(call))
 	return nil
 }
 

@@ -3,6 +3,8 @@ package firstaccount
 import (
 	"context"
 	"path"
+	"slices"
+	"strings"
 	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
@@ -30,6 +32,10 @@ var launchCheck = check{
 			ReliedOn: "internal/compute/ec2/launch.go: freshMachines",
 		},
 		{
+			Name: "same-requirements", Text: "The overrides of several zones may have the same requirements: those do not overlap.",
+			ReliedOn: "internal/compute/ec2/order.go: overrides",
+		},
+		{
 			Name: "shown-soon", Text: "DescribeInstances shows the machine within three minutes, by its id and by its tags.",
 			ReliedOn: "internal/compute/ec2/machine.go: settling",
 		},
@@ -55,6 +61,9 @@ var launchCheck = check{
 
 func checkLaunch(ctx context.Context, s *session) error {
 	l, err := s.theMachine(ctx)
+	if l != nil {
+		s.sameRequirements(l.call)
+	}
 	if err != nil {
 		return err
 	}
@@ -77,6 +86,24 @@ func (s *session) typeInAnswer(out *ec2.CreateFleetOutput) {
 		subnet = sdk.ToString(used.Overrides.SubnetId)
 	}
 	s.Decide("type-in-answer", set.InstanceType != "" && subnet != "", "type %q, subnet %q", set.InstanceType, subnet)
+}
+
+// sameRequirements decides by whether EC2 took the launch, or refused it for the reason that runs-on/runs-on#476 saw.
+func (s *session) sameRequirements(c fleetCall) {
+	const name = "same-requirements"
+	if c.in == nil {
+		return
+	}
+	overrides := len(c.in.LaunchTemplateConfigs[0].Overrides)
+	overlap := slices.ContainsFunc(c.messages(), func(m string) bool { return strings.Contains(m, "overlapping values") })
+	switch {
+	case overrides < 2:
+		s.Leave(name, "the launch was in one zone alone: give --subnet twice")
+	case overlap:
+		s.Decide(name, false, "of a launch in %d zones EC2 says: %s", overrides, listed(c.messages()))
+	case len(c.ids()) > 0:
+		s.Decide(name, true, "a launch in %d zones was answered with a machine", overrides)
+	}
 }
 
 // show waits until EC2 shows a machine both ways, by what remembers nothing.

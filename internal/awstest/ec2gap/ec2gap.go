@@ -6,6 +6,8 @@
 //     does not tag instances, volumes and network interfaces.
 //   - CreateFleet of type instant gives errors of offerings without capacity, as
 //     a test sets it; moto has capacity of everything.
+//   - CreateFleet can refuse the call if no type meets its requirements, as accounts
+//     have seen, in place of an error in the answer.
 //   - Client tokens of CreateFleet and CreateLaunchTemplateVersion are remembered;
 //     moto makes everything twice.
 //   - Instances of a fleet have what their launch template says: image, user data
@@ -58,6 +60,7 @@ type EC2 struct {
 	limits    []Limit
 	tokens    map[string]remembered
 	deleted   map[string]map[string]bool // versions, by template
+	unmatched bool                       // a call whose requirements no type meets is refused
 	hiding    bool
 	hidden    map[string]bool
 	profiles  map[string]string // instance profiles, by instance
@@ -148,6 +151,14 @@ func (e *EC2) SetLimits(limits ...Limit) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.limits = limits
+}
+
+// RefuseUnmatched has EC2 refuse the calls whose requirements no type meets, as in runs-on/runs-on#464. Without it such a call is answered with
+// UnfulfillableCapacity in its Errors. AWS documents neither.
+func (e *EC2) RefuseUnmatched() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.unmatched = true
 }
 
 // HideNew hides instances that are launched from now on from DescribeInstances, until Show.

@@ -54,6 +54,9 @@ func (f *fleet) launch() (*awstest.Answer, *ec2Error) {
 		f.fail(offering{usage: usage}, *failure)
 	case failure != nil:
 		return nil, failure
+	case len(options) == 0 && f.e.refusesUnmatched():
+		return nil, &ec2Error{"InvalidParameterValue", "We couldn't find any instance pools that match your instance requirements. " +
+			"Change your instance requirements, and try again."}
 	case len(options) == 0:
 		f.fail(offering{usage: usage}, ec2Error{"UnfulfillableCapacity", "No instance types match your instance requirements"})
 	default:
@@ -67,6 +70,12 @@ func (f *fleet) launch() (*awstest.Answer, *ec2Error) {
 		element("errorSet", f.errors...),
 		element("fleetInstanceSet", f.sets...),
 	).answer(), nil
+}
+
+func (e *EC2) refusesUnmatched() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.unmatched
 }
 
 // place launches what there is room for: of the first type that has any, in the

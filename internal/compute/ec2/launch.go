@@ -48,7 +48,7 @@ func (c *Compute) Launch(ctx context.Context, o lifecycle.LaunchOrder) ([]lifecy
 	}
 	out, err := c.api.CreateFleet(ctx, in, c.patient)
 	if err != nil {
-		return c.notLaunched(ctx, what, o, err)
+		return c.notLaunched(ctx, what, o, zonesOf(in, places), err)
 	}
 	return c.launched(ctx, what, o, places, out)
 }
@@ -70,7 +70,7 @@ func (c *Compute) patient(o *service.Options) {
 }
 
 // notLaunched says what the failed call means for the order.
-func (c *Compute) notLaunched(ctx context.Context, what string, o lifecycle.LaunchOrder, err error) ([]lifecycle.Machine, error) {
+func (c *Compute) notLaunched(ctx context.Context, what string, o lifecycle.LaunchOrder, zones []string, err error) ([]lifecycle.Machine, error) {
 	code := aws.Code(err)
 	switch {
 	case code == codeOtherParameters:
@@ -79,6 +79,8 @@ func (c *Compute) notLaunched(ctx context.Context, what string, o lifecycle.Laun
 		c.forgetTemplate(o.Pool)
 		return nil, shortage(o, 0, fmt.Sprintf("version %s of the launch template of pool %s is gone; the next launch takes the current one",
 			o.TemplateVersion, o.Pool))
+	case NoPools(err):
+		return nil, shortage(o, 0, noPools(o, nil, zones))
 	case aws.ClassOf(err) == aws.Capacity:
 		return nil, shortage(o, 0, sentence(o, failure{code: code}))
 	case aws.ClassOf(err) == aws.Gone || aws.ClassOf(err) == aws.Terminal:

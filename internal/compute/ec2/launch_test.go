@@ -269,6 +269,37 @@ func TestWhatIsShortIsSaid(t *testing.T) {
 	}
 }
 
+// EC2 may refuse the whole call for want of a type that fits. That is a shortage all the same: spot falls back to on-demand.
+func TestNoPoolsInACallIsAShortage(t *testing.T) {
+	racepass.CoveredBy(t, "TestConformance")
+	w := newWorld(t)
+	c := w.ready(t, w.options())
+	w.RefuseUnmatched()
+	o := order(t, c, 1, 2)
+	o.UsageClass, o.InstanceTypes = lifecycle.UsageSpot, []string{"x9*"}
+	equal(t, "why", "EC2 sells no spot machines of x9* with 2 vCPU and 4096 MiB in us-east-1a, us-east-1b (InvalidParameterValue): allow other types or sizes, "+
+		"which the architectures of the images of pool default have, or add subnets in other zones to the pool", short(t, c, o, 0).Reason)
+	equal(t, "exhausted", []lifecycle.Offering(nil), c.Exhausted(lifecycle.UsageSpot))
+	o.Number, o.Token, o.InstanceTypes = 2, "q/2", []string{"c*"}
+	launch(t, c, o)
+}
+
+// The code alone says nothing: what else is wrong with a call stays refused.
+func TestOverlappingRequirementsAreRefused(t *testing.T) {
+	racepass.CoveredBy(t, "TestConformance")
+	w := newWorld(t)
+	c := w.ready(t, w.options())
+	o := order(t, c, 1, 2)
+	w.proxy.Handle("ec2", "CreateFleet", func(rw http.ResponseWriter, r *http.Request, _ func(*http.Request) *awstest.Answer) {
+		awstest.Fail(rw, r, http.StatusBadRequest, "InvalidParameterValue",
+			"Two or more of your InstanceRequirements structures include overlapping values. Ensure that there is no overlap, and try again.")
+	})
+	machines, err := c.Launch(t.Context(), o)
+	if len(machines) > 0 || !errors.Is(err, lifecycle.ErrRefused) || !strings.Contains(err.Error(), "overlapping values") {
+		t.Errorf("got %d machines and %v, want ErrRefused", len(machines), err)
+	}
+}
+
 func TestWhatNoLaterOrderCuresIsRefused(t *testing.T) {
 	racepass.CoveredBy(t, "TestConformance")
 	tests := map[string]struct {
@@ -291,6 +322,7 @@ func TestWhatNoLaterOrderCuresIsRefused(t *testing.T) {
 			w.SetLimits(ec2gap.Limit{Most: 0, Code: "UnauthorizedOperation"})
 		}, []string{"iam:PassRole"}},
 		"the call is not allowed":  {func(_ *testing.T, w world) { w.deny("CreateFleet") }, []string{"allow the action ec2:CreateFleet (docs/iam)"}},
+		"two subnets of one zone":  {func(_ *testing.T, w world) { w.fail("CreateFleet", "InvalidFleetConfig") }, []string{"correct the subnets of pool default"}},
 		"the profile is not there": {func(_ *testing.T, w world) { w.fail("CreateFleet", "InvalidParameterValue") }, []string{"instance profile"}},
 	}
 	for name, test := range tests {

@@ -99,9 +99,9 @@ func (c *Compute) request(o lifecycle.LaunchOrder, places []place) (*service.Cre
 	return in, nil
 }
 
-// overrides are one subnet of each of at most so many zones, with the types that may be launched there. The token picks
-// the zones, so the launches of a pool are spread over all of its zones. An order that leaves out everything is
-// made as if it left out nothing.
+// overrides are one subnet of each of at most so many zones, with the types that may be launched there. The request picks
+// the zones, so the launches of a pool are spread over all of its zones, and each of its launches begins where the one before
+// ended: what those zones do not have, others may. An order that leaves out everything is made as if it left out nothing.
 func (c *Compute) overrides(o lifecycle.LaunchOrder, places []place, most int) ([]types.FleetLaunchTemplateOverridesRequest, error) {
 	patterns, none := allowedTypes(o)
 	if none {
@@ -123,7 +123,7 @@ func (c *Compute) overrides(o lifecycle.LaunchOrder, places []place, most int) (
 		return c.overrides(o, places, most)
 	}
 	if len(list) > most {
-		first := int(lot(o) % uint64(len(list)))
+		first := int((lot(o.RequestID) + uint64(o.Number)*uint64(most)) % uint64(len(list)))
 		list = slices.Concat(list[first:], list[:first])[:most]
 	}
 	return list, nil
@@ -227,14 +227,14 @@ func onePerZone(places []place, o lifecycle.LaunchOrder) []place {
 			}
 		}
 		if len(candidates) > 0 {
-			picked = append(picked, candidates[lot(o)%uint64(len(candidates))])
+			picked = append(picked, candidates[lot(o.Token)%uint64(len(candidates))])
 		}
 	}
 	return picked
 }
 
-// lot is a number that is even over the tokens of orders.
-func lot(o lifecycle.LaunchOrder) uint64 {
-	sum := sha256.Sum256([]byte(o.Token))
+// lot is a number that is even over the names of orders or requests.
+func lot(name string) uint64 {
+	sum := sha256.Sum256([]byte(name))
 	return binary.BigEndian.Uint64(sum[:])
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -335,6 +336,12 @@ func TestZonesOfALaunch(t *testing.T) {
 					t.Errorf("%s is in %d of 60 launches, want about %d", s, used[s], even)
 				}
 			}
+			var visited []string
+			for n := range (test.zones + test.want - 1) / test.want {
+				visited = append(visited, launch(61+n)...)
+			}
+			slices.Sort(visited)
+			equal(t, "zones of launches that follow each other", p.Subnets, slices.Compact(visited))
 			var short []lifecycle.Offering
 			for _, s := range p.Subnets[:test.zones-1] {
 				short = append(short, lifecycle.Offering{Place: s})

@@ -38,7 +38,7 @@ type Class struct{ CPU, MemoryMiB, MaxCPU, MaxMemoryMiB int }
 
 // Sells reports whether EC2 has an instance type in the region, free or not, that is large enough for a class and matches each of the lists of
 // patterns (an empty list: all). EC2 is asked with DescribeInstanceTypes if the catalogue has none: CreateFleet answers a launch of types that
-// do not exist with UnfulfillableCapacity, as it answers a shortage. What cannot be known now counts as sold.
+// do not exist as it answers a shortage, with UnfulfillableCapacity or as in nopools.go. What cannot be known now counts as sold.
 func (c *Compute) Sells(class Class, patterns ...[]string) bool {
 	o := lifecycle.LaunchOrder{CPU: class.CPU, MemoryMiB: class.MemoryMiB, MaxCPU: class.MaxCPU, MaxMemoryMiB: class.MaxMemoryMiB}
 	patterns = slices.DeleteFunc(slices.Clone(patterns), func(list []string) bool { return len(list) == 0 })

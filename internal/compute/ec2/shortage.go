@@ -45,6 +45,14 @@ type failure struct {
 	subnet, zone  string
 }
 
+// class is what the failure means for the offering.
+func (f failure) class() aws.Class {
+	if isNoPools(f.code, f.message) {
+		return aws.Capacity
+	}
+	return aws.OfFleetCode(f.code)
+}
+
 func failureOf(e types.CreateFleetError, o lifecycle.LaunchOrder, places []place) failure {
 	f := failure{code: sdk.ToString(e.ErrorCode), message: aws.Reason(sdk.ToString(e.ErrorMessage))}
 	used := e.LaunchTemplateAndOverrides
@@ -69,7 +77,7 @@ func (c *Compute) cameShort(what string, o lifecycle.LaunchOrder, places []place
 	for _, e := range errs {
 		f := failureOf(e, o, places)
 		failures = append(failures, f)
-		switch aws.OfFleetCode(f.code) {
+		switch f.class() {
 		case aws.Denied, aws.Expired, aws.Gone, aws.Terminal:
 			if f.code == codeNoVersion {
 				c.forgetTemplate(o.Pool)
@@ -122,7 +130,9 @@ func sentence(o lifecycle.LaunchOrder, failures ...failure) string {
 		return fmt.Sprintf("the account's quota of %s is used up (%s): end what is not needed, or raise it in Service Quotas", quota, f.code)
 	case f.code == codeSubnetFull:
 		return fmt.Sprintf("no free address in subnet %s%s (%s): add a subnet to pool %s", strings.Join(subnets, ", "), in, f.code, o.Pool)
-	case aws.OfFleetCode(f.code) == aws.Capacity:
+	case isNoPools(f.code, f.message):
+		return noPools(o, names, zones)
+	case f.class() == aws.Capacity:
 		text := fmt.Sprintf("no %s capacity of %s%s (%s)", o.UsageClass, named(o, names), in, f.code)
 		return withRemedy(text, f.code, o.Pool)
 	}
@@ -182,7 +192,10 @@ func remedy(code, pool string) string {
 		return "create the role once, with aws iam create-service-linked-role --aws-service-name spot.amazonaws.com"
 	case code == "UnauthorizedOperation":
 		return "allow ec2:CreateFleet, ec2:RunInstances, ec2:CreateTags and iam:PassRole (docs/iam)"
-	case code == "InvalidParameterValue", code == "InvalidFleetConfig", code == "InvalidIamInstanceProfile", code == "InvalidParameterCombination":
+	case code == "InvalidFleetConfig":
+		// Of a call: its offerings are not different ones (aws-samples/aws-plugin-for-slurm#19). Of one offering it is a shortage.
+		return "correct the subnets of pool " + pool + ", of which two give the same instance pool"
+	case code == "InvalidParameterValue", code == "InvalidIamInstanceProfile", code == "InvalidParameterCombination":
 		return "if it is the instance profile, create it or correct its name; `controld config check --aws` looks at the rest"
 	}
 	return ""
@@ -207,7 +220,7 @@ func (c *Compute) rememberShort(o lifecycle.LaunchOrder, places []place, errs []
 		f := failureOf(e, o, places)
 		_, quota := quotas[f.code]
 		switch {
-		case quota || aws.OfFleetCode(f.code) != aws.Capacity:
+		case quota || f.class() != aws.Capacity:
 		case f.code == codeSubnetFull && f.subnet != "":
 			c.short[offering{o.UsageClass, lifecycle.Offering{Place: f.subnet}}] = until
 		case len(f.types) == 1 && f.zone != "":

@@ -108,6 +108,10 @@ func TestRefuted(t *testing.T) {
 			args: []string{"--only", "errors"}, refuted: []string{"errors-type"}, also: []string{"errors-in-answer", "errors-place", "none-fits"},
 			world: func(w *world) { w.set(func() { w.typeless = true }) },
 		},
+		"what no type meets is said otherwise": {
+			args: []string{"--only", "errors"}, refuted: []string{"none-fits", "none-fits-said"}, also: []string{"errors-in-answer"},
+			world: func(w *world) { w.proxy.Wrap("ec2", "CreateFleet", without("UnfulfillableCapacity")) },
+		},
 		"CreateFleet is throttled": {
 			args: []string{"--only", "rate"}, refuted: []string{"rate-one", "rate-two"},
 			world: func(w *world) {
@@ -150,6 +154,36 @@ func TestRefuted(t *testing.T) {
 			w.clean()
 		})
 	}
+}
+
+// TestRefusedCallOfNoPools has EC2 refuse a call that no type meets, which controld knows too.
+func TestRefusedCallOfNoPools(t *testing.T) {
+	w := newWorld(t)
+	w.gap.RefuseUnmatched()
+	code := w.run("--yes", "--only", "errors", "--output", "json")
+	got := w.verdicts()
+	if code != 0 || got["none-fits"] != findings.Confirmed || got["none-fits-said"] != findings.Confirmed {
+		t.Errorf("exit code %d, %v\n%s", code, got, &w.stderr)
+	}
+	w.clean()
+}
+
+// TestRequirementsThatOverlap has EC2 refuse every launch in several zones, so that there is no machine to look at.
+func TestRequirementsThatOverlap(t *testing.T) {
+	w := newWorld(t)
+	w.proxy.Handle("ec2", "CreateFleet", overlaps)
+	code := w.run("--yes", "--only", "launch", "--output", "json")
+	got := w.verdicts()
+	if code == 0 || got["same-requirements"] != findings.Refuted || got["machine-tags"] != findings.Undecided {
+		t.Errorf("exit code %d, %v\n%s", code, got, &w.stderr)
+	}
+	w.clean()
+}
+
+// overlaps refuses a launch as in runs-on/runs-on#476.
+func overlaps(rw http.ResponseWriter, r *http.Request, _ func(*http.Request) *awstest.Answer) {
+	awstest.Fail(rw, r, http.StatusBadRequest, "InvalidParameterValue",
+		"Two or more of your InstanceRequirements structures include overlapping values. Ensure that there is no overlap, and try again.")
 }
 
 // refusesTemplate refuses launches from the launch templates with an ending.
