@@ -19,7 +19,7 @@ func TestConformance(t *testing.T) {
 		}
 		w.SetLimits(limits...)
 		o := w.options()
-		for _, size := range []int{8, 16, 50} { // the suite's orders name version 3
+		for _, size := range []int{16, 20, 50} { // the suite's orders name version 3
 			o = pool(o, func(p *ec2.Pool) { p.RootVolumeGiB = size })
 			w.ready(t, o)
 		}

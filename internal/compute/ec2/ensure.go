@@ -16,7 +16,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	service "github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -124,42 +123,6 @@ func (e *ensuring) template(t template) (int64, error) {
 		return 0, err
 	}
 	return version, e.prune(t, max(version, sdk.ToInt64(latestOf(stored).VersionNumber)))
-}
-
-// image finds the image's root device, whose volume the template describes.
-func (e *ensuring) image(t template) (rootDevice string, err error) {
-	what := fmt.Sprintf("find image %s of pool %s", t.image, e.pool)
-	if err := await(e.ctx, e.c.pace.reads, 1, what); err != nil {
-		return "", err
-	}
-	const remedy = "build a new image, or correct the pool's images"
-	// Without IncludeDeprecated EC2 does not show a deprecated image of another account, and launches it anyway.
-	out, err := e.c.api.DescribeImages(e.ctx, &service.DescribeImagesInput{ImageIds: []string{t.image}, IncludeDeprecated: sdk.Bool(true)})
-	if err != nil {
-		switch aws.ClassOf(err) {
-		case aws.Gone, aws.Terminal:
-			return "", aws.Refused(what, err, remedy)
-		}
-		return "", aws.Wrap(what, err)
-	}
-	refuse := func(why string) error { return fmt.Errorf("%s: %w: %s; %s", what, lifecycle.ErrRefused, why, remedy) }
-	if len(out.Images) == 0 {
-		return "", refuse("it is gone")
-	}
-	image := out.Images[0]
-	switch {
-	case image.State != types.ImageStateAvailable:
-		return "", refuse("it is " + string(image.State))
-	case string(image.Architecture) != t.arch:
-		return "", refuse(fmt.Sprintf("its architecture is %s and not %s", image.Architecture, t.arch))
-	case sdk.ToString(image.RootDeviceName) == "":
-		return "", refuse("it has no root device")
-	}
-	since, err := time.Parse(time.RFC3339, sdk.ToString(image.DeprecationTime))
-	if err == nil && !since.After(e.c.now()) {
-		e.c.log.Warn("image is deprecated; build a new one", logkey.Image, t.image, logkey.Pool, e.pool, logkey.Since, since)
-	}
-	return sdk.ToString(image.RootDeviceName), nil
 }
 
 // versions reads some versions of a template, or all.

@@ -215,7 +215,7 @@ func TestDriftIsCorrected(t *testing.T) {
 		},
 		"another default set by hand": {
 			drift: func(t *testing.T, w world) {
-				w.ready(t, pool(w.options(), func(p *ec2.Pool) { p.RootVolumeGiB = 8 }))
+				w.ready(t, pool(w.options(), func(p *ec2.Pool) { p.RootVolumeGiB = 20 }))
 				w.ready(t, w.options())
 				w.setDefault(t, 2)
 			},
@@ -332,6 +332,38 @@ func TestADeprecatedImage(t *testing.T) {
 	}
 }
 
+// The size of the image's own volume is enough, and so is any where the image names none or the pool does.
+func TestVolumesThatAreLargeEnough(t *testing.T) {
+	racepass.CoveredBy(t, "TestConformance")
+	for name, test := range map[string]struct {
+		gib    int
+		device string // in the place of the root device in the image's mapping
+		want   string
+	}{
+		"as large":                   {15, "/dev/sda1", ""},
+		"the image's":                {0, "/dev/sda1", ""},
+		"smaller, of another device": {8, "/dev/sdb", ""},
+		"smaller":                    {8, "/dev/sda1", "set root_volume_gib to at least 15"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.proxy.Wrap("ec2", "DescribeImages", func(next awstest.Hook) awstest.Hook {
+				return func(rw http.ResponseWriter, r *http.Request, forward func(*http.Request) *awstest.Answer) {
+					next(rw, r, func(r *http.Request) *awstest.Answer {
+						answer := forward(r)
+						answer.Body = bytes.ReplaceAll(answer.Body, []byte("<deviceName>/dev/sda1<"), []byte("<deviceName>"+test.device+"<"))
+						return answer
+					})
+				}
+			})
+			_, err := w.open(t, pool(w.options(), func(p *ec2.Pool) { p.RootVolumeGiB = test.gib })).Ensure(t.Context(), true)
+			if got := fmt.Sprint(err); (err != nil) != (test.want != "") || !strings.Contains(got, test.want) {
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
 func TestEnsureSaysWhatIsWrong(t *testing.T) {
 	racepass.CoveredBy(t, "TestConformance")
 	tests := map[string]struct {
@@ -345,6 +377,8 @@ func TestEnsureSaysWhatIsWrong(t *testing.T) {
 		"the image is of another architecture": {func(_ *testing.T, w world, p *ec2.Pool) {
 			p.Images = map[string]string{catalogue.ArchX86: w.images[catalogue.ArchArm]}
 		}, []string{"its architecture is arm64 and not x86_64"}},
+		"the image does not fit on the volume": {func(_ *testing.T, _ world, p *ec2.Pool) { p.RootVolumeGiB = 14 }, []string{
+			"pool default has root volumes of 14 GiB, and that of the image has 15 GiB, which EC2 refuses; set root_volume_gib to at least 15, or build"}},
 		"a subnet is gone": {func(_ *testing.T, _ world, p *ec2.Pool) { p.Subnets = append(p.Subnets, "subnet-0123456789abcdef0") },
 			[]string{"subnet-0123456789abcdef0: not in this account and region", "correct the pool's subnets"}},
 		"a permission is missing": {func(_ *testing.T, w world, _ *ec2.Pool) {
@@ -395,7 +429,7 @@ func TestALostAnswerMakesNoSecondVersion(t *testing.T) {
 			w := newWorld(t)
 			w.proxy.Inject(awstest.Fault{Service: "ec2", Operation: operation, Nth: 1, Kind: awstest.LostAfterSuccess})
 			w.ready(t, w.options())
-			w.ready(t, pool(w.options(), func(p *ec2.Pool) { p.RootVolumeGiB = 8 }))
+			w.ready(t, pool(w.options(), func(p *ec2.Pool) { p.RootVolumeGiB = 20 }))
 			versions, current := w.versions(t)
 			equal(t, "versions and the default", []int64{2, 2}, []int64{int64(len(versions)), current})
 		})
@@ -405,7 +439,7 @@ func TestALostAnswerMakesNoSecondVersion(t *testing.T) {
 func TestReplicasThatSeeTheSameDriftMakeOneVersion(t *testing.T) {
 	w := newWorld(t)
 	w.ready(t, w.options())
-	o := pool(w.options(), func(p *ec2.Pool) { p.RootVolumeGiB = 8 })
+	o := pool(w.options(), func(p *ec2.Pool) { p.RootVolumeGiB = 20 })
 	var wg sync.WaitGroup
 	for range 4 {
 		c := w.open(t, o)

@@ -419,7 +419,7 @@ func TestTemplateIsAskedForOnceAMinute(t *testing.T) {
 		}
 	}
 	ask("1", 1)
-	w.ready(t, pool(w.options(), func(p *ec2.Pool) { p.RootVolumeGiB = 8 }))
+	w.ready(t, pool(w.options(), func(p *ec2.Pool) { p.RootVolumeGiB = 20 }))
 	now.seconds.Add(59)
 	ask("1", 1)
 	now.seconds.Add(1)

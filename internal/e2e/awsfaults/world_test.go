@@ -99,7 +99,7 @@ func (w *world) network() ec2.Pool {
 	check(w.t, err)
 	return ec2.Pool{
 		Images:        map[string]string{image: *images.Images[0].ImageId},
-		RootVolumeGiB: 8, // without, moto launches one machine and says that a size is missing
+		RootVolumeGiB: 15, // that of moto's images; without, moto launches one machine and says that a size is missing
 		Subnets:       []string{*subnets.Subnets[0].SubnetId, *subnets.Subnets[1].SubnetId},
 	}
 }
