@@ -4,6 +4,10 @@
 //     instance type and takes the first override alone.
 //   - CreateFleet refuses more than four InstanceRequirements, and a call that
 //     does not tag instances, volumes and network interfaces.
+//   - CreateFleet refuses two tag specifications of one resource type, and subnets of
+//     one zone. It refuses to launch from a template whose root volume is smaller than
+//     that of the image or is too small for its IOPS or throughput, whose user data is
+//     over 16 KB, or with tags that the instance metadata cannot have.
 //   - CreateFleet of type instant gives errors of offerings without capacity, as
 //     a test sets it; moto has capacity of everything.
 //   - CreateFleet can refuse the call if no type meets its requirements, as accounts
@@ -134,9 +138,9 @@ func (e *EC2) permitted(next awstest.Hook) awstest.Hook {
 func checkDry(form url.Values) *ec2Error {
 	switch form.Get("Action") {
 	case "CreateFleet":
-		return cmp.Or(checkTags(form), checkNamed(form), checkRequirements(form))
+		return cmp.Or(checkTags(form), checkForm(form), checkRequirements(form))
 	case "RunInstances":
-		return checkNamed(form)
+		return checkForm(form)
 	}
 	return nil
 }

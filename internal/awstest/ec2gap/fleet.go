@@ -134,6 +134,14 @@ func (e *EC2) full(o offering, live []offering) (Limit, bool) {
 
 // run launches instances of one offering, from the fleet's launch template.
 func (f *fleet) run(o offering, n int) {
+	data, failure := f.template(o)
+	if failure == nil {
+		failure = f.refusal(data)
+	}
+	if failure != nil {
+		f.fail(o, *failure)
+		return
+	}
 	with := url.Values{
 		"InstanceType": {o.Name}, "SubnetId": {o.subnet}, "MinCount": {strconv.Itoa(n)}, "MaxCount": {strconv.Itoa(n)},
 		"LaunchTemplate.LaunchTemplateName": {o.template.Get("LaunchTemplateName")}, "LaunchTemplate.Version": {o.template.Get("Version")},
@@ -156,7 +164,7 @@ func (f *fleet) run(o offering, n int) {
 		f.fail(o, *failure)
 		return
 	}
-	ids, profile := element("instanceIds"), f.profile(o)
+	ids, profile := element("instanceIds"), data.at("iamInstanceProfile", "name").Text
 	for _, i := range launched.at("instancesSet").Nodes {
 		id := i.at("instanceId").Text
 		ids.Nodes = append(ids.Nodes, text("item", id))
@@ -165,15 +173,12 @@ func (f *fleet) run(o offering, n int) {
 	f.sets = append(f.sets, element("item", o.used(), text("lifecycle", string(o.usage)), ids, text("instanceType", o.Name)))
 }
 
-// profile is the instance profile of a launch template's version; empty: it has none.
-func (f *fleet) profile(o offering) string {
+// template is what a launch template's version says of instances.
+func (f *fleet) template(o offering) (node, *ec2Error) {
 	answer, failure := askTree(f.r, f.forward, "DescribeLaunchTemplateVersions", url.Values{
 		"LaunchTemplateName": {o.template.Get("LaunchTemplateName")}, "LaunchTemplateVersion.1": {o.template.Get("Version")},
 	})
-	if failure != nil {
-		return ""
-	}
-	return answer.at("launchTemplateVersionSet", "item", "launchTemplateData", "iamInstanceProfile", "name").Text
+	return answer.at("launchTemplateVersionSet", "item", "launchTemplateData"), failure
 }
 
 func (e *EC2) launched(id, profile string) {

@@ -102,9 +102,14 @@ func checkRequirements(form url.Values) *ec2Error {
 	return nil
 }
 
+// checkForm is what EC2 refuses of the launch of any kind.
+func checkForm(form url.Values) *ec2Error {
+	return cmp.Or(checkTagSpecifications(form), checkNamed(form))
+}
+
 // offerings of a fleet, type by type.
 func offerings(r *http.Request, forward forward, form url.Values, usage lifecycle.UsageClass) ([]offering, *ec2Error) {
-	if err := cmp.Or(checkTags(form), checkNamed(form), checkRequirements(form)); err != nil {
+	if err := cmp.Or(checkTags(form), checkForm(form), checkRequirements(form)); err != nil {
 		return nil, err
 	}
 	var list []offering
@@ -121,7 +126,8 @@ func offerings(r *http.Request, forward forward, form url.Values, usage lifecycl
 				return nil, err
 			}
 			if slices.ContainsFunc(list, func(o offering) bool { return o.zone == zone && o.subnet != subnet }) {
-				return nil, &ec2Error{"InvalidFleetConfiguration", "A fleet can't span different subnets from the same Availability Zone"}
+				// As in aws-samples/aws-plugin-for-slurm#19 and github-aws-runners/terraform-aws-github-runner#5297.
+				return nil, &ec2Error{"InvalidFleetConfig", "The fleet configuration contains duplicate instance pools."}
 			}
 			for _, t := range typesFor(override, arch) {
 				list = append(list, offering{t, zone, subnet, usage, template})

@@ -1,6 +1,7 @@
 package ec2_test
 
 import (
+	"encoding/base64"
 	"errors"
 	"net/http"
 	"slices"
@@ -11,8 +12,10 @@ import (
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	service "github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/remuda-ci/remuda/internal/aws"
 	"github.com/remuda-ci/remuda/internal/awstest"
 	"github.com/remuda-ci/remuda/internal/awstest/ec2gap"
 	"github.com/remuda-ci/remuda/internal/compute/catalogue"
@@ -342,6 +345,95 @@ func TestWhatNoLaterOrderCuresIsRefused(t *testing.T) {
 			}
 		})
 	}
+}
+
+// ec2gap refuses what EC2 does and moto does not, so that no launch of a test has it.
+func TestLaunchesThatEC2Refuses(t *testing.T) {
+	racepass.CoveredBy(t, "TestConformance")
+	volume := func(change func(*types.LaunchTemplateEbsBlockDeviceRequest)) func(*types.RequestLaunchTemplateData) {
+		ebs := &types.LaunchTemplateEbsBlockDeviceRequest{VolumeType: types.VolumeTypeGp3, VolumeSize: sdk.Int32(15)}
+		change(ebs)
+		return func(d *types.RequestLaunchTemplateData) {
+			d.BlockDeviceMappings = []types.LaunchTemplateBlockDeviceMappingRequest{{DeviceName: sdk.String("/dev/sda1"), Ebs: ebs}}
+		}
+	}
+	tagged := func(key string, in types.LaunchTemplateInstanceMetadataTagsState) func(*types.RequestLaunchTemplateData) {
+		return func(d *types.RequestLaunchTemplateData) {
+			volume(func(*types.LaunchTemplateEbsBlockDeviceRequest) {})(d)
+			d.MetadataOptions = &types.LaunchTemplateInstanceMetadataOptionsRequest{InstanceMetadataTags: in}
+			d.TagSpecifications = []types.LaunchTemplateTagSpecificationRequest{{ResourceType: types.ResourceTypeInstance, Tags: []types.Tag{tag(key, "x")}}}
+		}
+	}
+	userData := func(n int) func(*types.RequestLaunchTemplateData) {
+		return func(d *types.RequestLaunchTemplateData) {
+			volume(func(*types.LaunchTemplateEbsBlockDeviceRequest) {})(d)
+			d.UserData = sdk.String(base64.StdEncoding.EncodeToString(make([]byte, n)))
+		}
+	}
+	for name, test := range map[string]struct {
+		edit func(*types.RequestLaunchTemplateData)
+		want string // empty: it is launched
+	}{
+		"a small volume":       {volume(func(v *types.LaunchTemplateEbsBlockDeviceRequest) { v.VolumeSize = sdk.Int32(14) }), "expect size >= 15GB"},
+		"many IOPS":            {volume(func(v *types.LaunchTemplateEbsBlockDeviceRequest) { v.Iops = sdk.Int32(7501) }), "maximum is 500 IOPS per GiB"},
+		"as many as there are": {volume(func(v *types.LaunchTemplateEbsBlockDeviceRequest) { v.Iops = sdk.Int32(7500) }), ""},
+		"much throughput":      {volume(func(v *types.LaunchTemplateEbsBlockDeviceRequest) { v.Throughput = sdk.Int32(751) }), "maximum is 0.250000 MiBps per iops"},
+		"as much as there is":  {volume(func(v *types.LaunchTemplateEbsBlockDeviceRequest) { v.Throughput = sdk.Int32(750) }), ""},
+		"a tag with a space":   {tagged("cost center", "enabled"), "'cost center' is not a valid tag key"},
+		"a tag with a slash":   {tagged("acme.com/team", "enabled"), "'acme.com/team' is not a valid tag key"},
+		"one without metadata": {tagged("acme.com/team", "disabled"), ""},
+		"long user data":       {userData(16385), "User data is limited to 16384 bytes"},
+		"shorter user data":    {userData(16384), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.ready(t, w.options())
+			w.edit(t, true, test.edit)
+			c := w.open(t, w.options())
+			machines, err := c.Launch(t.Context(), order(t, c, 1, 1))
+			refused := errors.Is(err, lifecycle.ErrRefused) && strings.Contains(err.Error(), test.want)
+			if refused != (test.want != "") || (err == nil) != (len(machines) == 1) {
+				t.Errorf("got %d machines and %v, want %q", len(machines), err, test.want)
+			}
+		})
+	}
+}
+
+// The same of calls that controld never makes.
+func TestCallsThatEC2Refuses(t *testing.T) {
+	racepass.CoveredBy(t, "TestConformance")
+	w := newWorld(t)
+	w.ready(t, w.options())
+	call := func(change func(*service.CreateFleetInput)) string {
+		in := &service.CreateFleetInput{
+			Type: types.FleetTypeInstant, TargetCapacitySpecification: &types.TargetCapacitySpecificationRequest{TotalTargetCapacity: sdk.Int32(1)},
+			LaunchTemplateConfigs: []types.FleetLaunchTemplateConfigRequest{{
+				LaunchTemplateSpecification: &types.FleetLaunchTemplateSpecificationRequest{LaunchTemplateName: sdk.String(templateName), Version: sdk.String("1")},
+			}},
+		}
+		for _, resource := range []types.ResourceType{"fleet", "instance", "volume", "network-interface"} {
+			in.TagSpecifications = append(in.TagSpecifications, types.TagSpecification{ResourceType: resource, Tags: []types.Tag{tag("remuda:fleet", prefix)}})
+		}
+		change(in)
+		_, err := w.client.CreateFleet(t.Context(), in)
+		return aws.Code(err)
+	}
+	equal(t, "two specifications of instances", "InvalidParameterValue", call(func(in *service.CreateFleetInput) {
+		in.TagSpecifications = append(in.TagSpecifications, in.TagSpecifications[1])
+	}))
+	beside, err := w.client.CreateSubnet(t.Context(), &service.CreateSubnetInput{
+		VpcId: w.subnets[0].VpcId, AvailabilityZone: w.subnets[0].AvailabilityZone, CidrBlock: sdk.String("172.31.240.0/24"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "two subnets of a zone", "InvalidFleetConfig", call(func(in *service.CreateFleetInput) {
+		for _, subnet := range []*string{w.subnets[0].SubnetId, beside.Subnet.SubnetId} {
+			in.LaunchTemplateConfigs[0].Overrides = append(in.LaunchTemplateConfigs[0].Overrides, types.FleetLaunchTemplateOverridesRequest{
+				SubnetId: subnet, InstanceType: "c6i.large",
+			})
+		}
+	}))
 }
 
 // fail refuses an operation with a code.
