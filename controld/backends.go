@@ -155,12 +155,17 @@ func queues(c *config.Config) []lifecycle.QueueName {
 // retentionMargin is how much longer a message is kept than its host may wait.
 const retentionMargin = 2 * time.Minute
 
-// retention is how long a message is kept: the longest that a host may wait in
-// a pool, since pools share queues.
+// retention is how long a message is kept: the longest that the hosts of a pool wait as a rule, since pools share queues. A host that outlives
+// its message is found by the index by-pool: one that is held, that GitHub or AWS hold up, or that no run has used in a pool that launches none
+// ahead of need.
 func retention(c *config.Config) time.Duration {
 	var longest time.Duration
-	for name := range c.Pools {
-		longest = max(longest, c.Policy(name).IdleTime)
+	for name, pool := range c.Pools {
+		rules := c.Policy(name)
+		longest = max(longest, rules.IdleTime)
+		if pool.Ahead() != nil {
+			longest = max(longest, rules.WarmTime)
+		}
 	}
 	return longest + retentionMargin
 }
