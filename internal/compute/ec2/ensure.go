@@ -1,18 +1,12 @@
 package ec2
 
 import (
-	"bytes"
 	"cmp"
-	"compress/gzip"
 	"context"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/remuda-ci/remuda/internal/aws"
+	"github.com/remuda-ci/remuda/internal/compute/drift"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/resources"
 	"github.com/remuda-ci/remuda/internal/logkey"
@@ -171,11 +166,11 @@ func (e *ensuring) correct(t template, want *types.RequestLaunchTemplateData, st
 		current = stored[i]
 	}
 	number := sdk.ToInt64(current.VersionNumber)
-	differs := drift(want, current.LaunchTemplateData)
+	differs := drift.Between(want, current.LaunchTemplateData)
 	if len(differs) == 0 {
 		return number, nil
 	}
-	if len(drift(want, latest.LaunchTemplateData)) == 0 {
+	if len(drift.Between(want, latest.LaunchTemplateData)) == 0 {
 		return e.makeDefault(t, latest, number)
 	}
 	if e.change(t, resources.Updated, "version %d differs from the configuration in %s: a new version replaces it", number, strings.Join(differs, ", ")) {
@@ -211,7 +206,7 @@ func (e *ensuring) createVersion(t template, want *types.RequestLaunchTemplateDa
 		return 0, err
 	}
 	made := out.LaunchTemplateVersion
-	if odd := drift(want, made.LaunchTemplateData); len(odd) > 0 {
+	if odd := drift.Between(want, made.LaunchTemplateData); len(odd) > 0 {
 		e.c.log.Warn("launch template was stored otherwise than asked for", logkey.Template, t.name, logkey.Fields, odd)
 	}
 	number := sdk.ToInt64(made.VersionNumber)
@@ -220,9 +215,7 @@ func (e *ensuring) createVersion(t template, want *types.RequestLaunchTemplateDa
 
 // versionToken makes replicas that see the same drift make one version of it.
 func versionToken(want *types.RequestLaunchTemplateData, latest types.LaunchTemplateVersion) string {
-	fields := map[string]string{}
-	flatten("", reflect.ValueOf(want), fields)
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d/%v", sdk.ToString(latest.LaunchTemplateId), sdk.ToInt64(latest.VersionNumber), fields))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d/%v", sdk.ToString(latest.LaunchTemplateId), sdk.ToInt64(latest.VersionNumber), drift.Fields(want)))
 	return hex.EncodeToString(sum[:16])
 }
 
@@ -270,102 +263,6 @@ func (e *ensuring) delete(t template, versions []string) error {
 	}
 	return nil
 }
-
-// drift are the fields in which a stored template differs from what it should be, by name: what is missing,
-// different or there beside it. The two types have the same fields, so they are compared by those.
-func drift(want *types.RequestLaunchTemplateData, got *types.ResponseLaunchTemplateData) []string {
-	wanted, stored := map[string]string{}, map[string]string{}
-	flatten("", reflect.ValueOf(want), wanted)
-	flatten("", reflect.ValueOf(got), stored)
-	for _, path := range toldByEC2 {
-		delete(stored, path)
-	}
-	unpackUserData(wanted)
-	unpackUserData(stored)
-	differ := map[string]bool{}
-	for path, value := range wanted {
-		if stored[path] != value {
-			differ[field(path)] = true
-		}
-	}
-	for path := range stored {
-		if _, ok := wanted[path]; !ok {
-			differ[field(path)] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(differ))
-}
-
-// toldByEC2 are fields that EC2 adds to an answer although they were not requested.
-var toldByEC2 = []string{".MetadataOptions.State", ".MetadataOptions.HttpProtocolIpv6"}
-
-// field is the template's field that a path leads into.
-func field(path string) string {
-	name := strings.TrimPrefix(path, ".")
-	if i := strings.IndexAny(name, ".["); i >= 0 {
-		name = name[:i]
-	}
-	return name
-}
-
-// flatten writes every value that is set under its path. What is unset, false,
-// empty or 0 is the same as left out, as it is to EC2.
-func flatten(path string, v reflect.Value, into map[string]string) {
-	switch v.Kind() {
-	case reflect.Pointer:
-		if !v.IsNil() {
-			flatten(path, v.Elem(), into)
-		}
-	case reflect.Struct:
-		for i := range v.NumField() {
-			if f := v.Type().Field(i); f.IsExported() {
-				flatten(path+"."+f.Name, v.Field(i), into)
-			}
-		}
-	case reflect.Slice:
-		for i := range v.Len() {
-			flatten(path+"["+elementName(v.Index(i), i)+"]", v.Index(i), into)
-		}
-	default:
-		if !v.IsZero() {
-			into[path] = fmt.Sprint(v.Interface())
-		}
-	}
-}
-
-// elementName makes the order of a list not matter where its elements have a name of their own.
-func elementName(v reflect.Value, i int) string {
-	if v.Kind() == reflect.String {
-		return v.String()
-	}
-	for _, key := range []string{"Key", "ResourceType", "DeviceName"} {
-		f := reflect.Indirect(v).FieldByName(key)
-		if f.IsValid() && reflect.Indirect(f).Kind() == reflect.String {
-			return reflect.Indirect(f).String()
-		}
-	}
-	return strconv.Itoa(i)
-}
-
-// unpackUserData: what is compressed is compared, since another compressor may write the same in another way.
-func unpackUserData(fields map[string]string) {
-	const path = ".UserData"
-	packed, err := base64.StdEncoding.DecodeString(fields[path])
-	if err != nil {
-		return
-	}
-	r, err := gzip.NewReader(bytes.NewReader(packed))
-	if err != nil {
-		return
-	}
-	text, err := io.ReadAll(io.LimitReader(r, maxUnpacked))
-	if err == nil {
-		fields[path] = string(text)
-	}
-}
-
-// maxUnpacked bounds what a template edited by hand may unfold to; it is more than any of ours could.
-const maxUnpacked = 64 << 20
 
 // latestOf is the version with the highest number.
 func latestOf(versions []types.LaunchTemplateVersion) types.LaunchTemplateVersion {
