@@ -38,6 +38,12 @@ func (w *Watcher) checkBusyEnded(m *world.Machine, l *history, before lifecycle.
 	if l.busySince.IsZero() || !l.replacedLately(w.Now) && !runtimeLeft(before, w.Now) || w.releasedAsBooting(l, before) {
 		return
 	}
+	if w.keptAsRestored(m, before) {
+		return
+	}
+	if l.reportLost && (m.Host == nil || m.Host.Worker == nil) {
+		return // the store lost the report that it was busy, and its job is over
+	}
 	read := w.Current.LastLook(world.SeesReport(before.HostKey))
 	if all := w.Current.LastLook(world.SeesAllReports); all.At.After(read.At) {
 		read = all

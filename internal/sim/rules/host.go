@@ -9,6 +9,7 @@ import (
 // history is what is remembered of one host's record.
 type history struct {
 	assignedAt time.Time // when its assignment last changed
+	forRun     bool      // that assignment is to a run
 	readyAt    time.Time // when it last became running
 	maxRuntime time.Duration
 	readyFor   map[string]bool // requests
@@ -22,6 +23,7 @@ type history struct {
 	idleSince    time.Time
 	ended        string    // why its record was terminated
 	reportedAt   time.Time // when its last report was written
+	reportLost   bool      // the store has no report any more, and none was written since
 	// replacedAt is when its record was lost or got an older state; zero: never. From then on an assignment may be
 	// used again, and registeredFor, by assignment, has the runs that its agent registered for.
 	replacedAt    time.Time
@@ -56,7 +58,7 @@ func (h *history) runOf(assignment int64) string {
 // reportWritten notes since when a host is busy, and since when it is not any more.
 func (w *Watcher) reportWritten(p lifecycle.Report) {
 	l := w.of(p.HostKey)
-	l.reportedAt = w.Now
+	l.reportedAt, l.reportLost = w.Now, false
 	switch {
 	case !p.Busy && !l.busySince.IsZero():
 		l.busySince, l.idleSince = time.Time{}, w.Now

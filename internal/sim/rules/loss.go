@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/restored"
 	"github.com/remuda-ci/remuda/internal/lifecycle/silence"
 	"github.com/remuda-ci/remuda/internal/sim/engine"
 	"github.com/remuda-ci/remuda/internal/sim/world"
@@ -30,11 +31,11 @@ func (h *history) wasReplaced() bool { return !h.replacedAt.IsZero() }
 // WasReplaced reports whether the record of a host was lost, or got an older state, at some time.
 func (w *Watcher) WasReplaced(hostKey string) bool { return w.of(hostKey).wasReplaced() }
 
-// replaced notes that the record of a host was replaced, and until when its job may run: as long as its last known run, or if it
-// was not ready for that yet, for a whole runtime.
+// replaced notes that the record of a host was replaced, and until when its job may run: as long as its last known run, released or
+// not, or if it was not ready for that yet, for a whole runtime.
 func (h *history) replaced(now time.Time, runtime time.Duration) {
 	until := now.Add(runtime)
-	if !h.readyAt.Before(h.assignedAt) {
+	if !h.readyAt.Before(h.assignedAt) || !h.forRun && !h.readyAt.IsZero() {
 		until = h.readyAt.Add(h.maxRuntime)
 	}
 	if !h.wasReplaced() || until.After(h.mayRunUntil) {
@@ -54,6 +55,21 @@ func (w *Watcher) releasedAsBooting(l *history, before lifecycle.Record) bool {
 	q, err := w.Truth.Request(engine.Background, before.Repository, before.RunID, before.RequestID)
 	return err == nil && before.State == lifecycle.StateCreated && l.wasReplaced() && w.Now.Sub(l.replacedAt) < time.Minute &&
 		q.Released() && w.Now.Sub(q.ReleasedAt) < time.Minute
+}
+
+// keptAsRestored reports whether controld has kept a host with a restored record for as long as it can: it does not know the longer
+// maximum runtime of a run that came later.
+func (w *Watcher) keptAsRestored(m *world.Machine, r lifecycle.Record) bool {
+	until := restored.Until(r.RestoredAt, r.MaxRuntime, w.Pools[m.Pool].Policy.MaxRuntime)
+	return r.Restored() && !w.Now.Add(clockSlack).Before(until)
+}
+
+// bootsAgain reports whether the record of a host that was ready for a request was restored after the request was settled, and is
+// one in which the host was not ready yet. The host serves the request, and the answer to a call that was waiting has that record.
+func (w *Watcher) bootsAgain(q lifecycle.Request, r lifecycle.Record) bool {
+	l := w.of(r.HostKey)
+	return (r.State == lifecycle.StateCreated || r.State == lifecycle.StateClaimed) && r.RequestID == q.RequestID && q.Outcome == lifecycle.OutcomeReady &&
+		l.readyFor[q.RequestID] && l.wasReplaced() && !l.replacedAt.Before(w.settledAt[q.RequestID])
 }
 
 // unrecordedAfter is the grace period of the cloud sweep: no younger machine is judged.

@@ -55,7 +55,7 @@ func (w *Watcher) recordWritten(before, after lifecycle.Record) {
 		w.Broken(RuleTrust, "%s goes from trust key %q to %q", after.HostKey, before.TrustKey, after.TrustKey)
 	}
 	if assigned {
-		l.assignedAt = w.Now
+		l.assignedAt, l.forRun = w.Now, after.RunID != ""
 		w.checkLimits()
 	}
 	l.served(after)

@@ -65,7 +65,7 @@ func (w *Watcher) checkCommitted(q lifecycle.Request) {
 // Provisioned checks that no assignment of a host is given to two requests.
 func (w *Watcher) Provisioned(q lifecycle.Request, hosts []lifecycle.Record) {
 	for _, h := range hosts {
-		if h.State != lifecycle.StateRunning || h.RunID != q.RunID || h.Repository != q.Repository {
+		if h.State != lifecycle.StateRunning && !w.bootsAgain(q, h) || h.RunID != q.RunID || h.Repository != q.Repository {
 			w.Broken(RuleTwiceGiven, "request %s is given %s, which is %s of run %s", q.RequestID, h.HostKey, h.Condition(), h.RunID)
 		}
 		key := fmt.Sprintf("%s %d", h.HostKey, h.Assignment)

@@ -83,6 +83,8 @@ func (w *Watcher) event(event any) {
 		w.checkCondition(e.Claim, e.Before)
 	case world.ReportWritten:
 		w.reportWritten(e.Report)
+	case world.ReportLost:
+		w.of(e.HostKey).reportLost = true
 	case world.Reporting:
 		w.checkReport(e.Host, e.Report)
 	case world.Registering:

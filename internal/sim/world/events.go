@@ -20,6 +20,8 @@ type (
 	// RowReplaced is a row that was lost, or has an older state again.
 	// It is of the host, or of the request.
 	RowReplaced struct{ HostKey, RequestID string }
+	// ReportLost is a report that the store had.
+	ReportLost struct{ HostKey string }
 	// HoldWritten is a write of the fleet's hold.
 	HoldWritten struct{ Before, After lifecycle.FleetHold }
 	// Claimed is a claim that took effect, with the record as it was. RecordWritten follows.

@@ -106,6 +106,7 @@ func (w *World) RestoreUnderJobs(hostKeys []string) {
 func (w *World) LoseReports() {
 	for _, p := range engine.Must1(w.Truth.AllReports(engine.Background, lifecycle.PageOf{})).Items {
 		engine.Must(w.Truth.DeleteReport(engine.Background, p.HostKey))
+		w.emit(ReportLost{HostKey: p.HostKey})
 	}
 	w.lag.reset()
 	w.Tell("world", "reports lost", "")
