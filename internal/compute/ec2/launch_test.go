@@ -272,7 +272,7 @@ func TestWhatIsShortIsSaid(t *testing.T) {
 	}
 }
 
-// EC2 may refuse the whole call for want of a type that fits. That is a shortage all the same: spot falls back to on-demand.
+// EC2 may refuse the whole call for want of a type that fits. It is still a shortage: spot falls back to on-demand.
 func TestNoPoolsInACallIsAShortage(t *testing.T) {
 	racepass.CoveredBy(t, "TestConformance")
 	w := newWorld(t)

@@ -194,7 +194,7 @@ func remedy(code, pool string) string {
 		return "allow ec2:CreateFleet, ec2:RunInstances, ec2:CreateTags and iam:PassRole (docs/iam)"
 	case code == "InvalidFleetConfig":
 		// Of a call: its offerings are not different ones (aws-samples/aws-plugin-for-slurm#19). Of one offering it is a shortage.
-		return "correct the subnets of pool " + pool + ", of which two give the same instance pool"
+		return "correct the subnets of pool " + pool + ": two of them give the same instance pool"
 	case code == "InvalidParameterValue", code == "InvalidIamInstanceProfile", code == "InvalidParameterCombination":
 		return "if it is the instance profile, create it or correct its name; `controld config check --aws` looks at the rest"
 	}
