@@ -140,6 +140,7 @@ func newAccount(t *testing.T) account {
 	proxy.Route("dynamodb", awstest.DynamoDB(t))
 	a := account{proxy, awstest.Config(t, proxy.URL()), ec2gap.Install(proxy), map[string]int{"L-1216C47A": 64, "L-34B43A08": 64}}
 	proxy.Handle("servicequotas", "GetServiceQuota", a.serviceQuota)
+	t.Setenv("REMUDA_TEST_TOKEN", "x") // as the configuration names it
 	for _, variable := range proxy.Environ() {
 		name, value, _ := strings.Cut(variable, "=")
 		t.Setenv(name, value)
@@ -220,7 +221,7 @@ func backendsOf(t *testing.T, path string) *backends {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := newAWSBackends(t.Context(), c, hclog.NewNullLogger())
+	p, err := newAWSBackends(t.Context(), c, inputsOf(t, c), hclog.NewNullLogger())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -410,7 +411,9 @@ func TestStartWithoutIAM(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	start := func() (*backends, error) { return newBackends(t.Context(), c, hclog.NewNullLogger(), false) }
+	start := func() (*backends, error) {
+		return newBackends(t.Context(), c, inputsOf(t, c), hclog.NewNullLogger(), false)
+	}
 	first, err := start() // before the tables are there
 	if err != nil {
 		t.Fatal(err)
@@ -449,7 +452,7 @@ func TestAStartKeepsTheRole(t *testing.T) {
 		if away {
 			a.proxy.Inject(awstest.Fault{Service: "iam", Kind: awstest.InternalError})
 		}
-		if _, err := newBackends(t.Context(), c, hclog.NewNullLogger(), false); err != nil {
+		if _, err := newBackends(t.Context(), c, inputsOf(t, c), hclog.NewNullLogger(), false); err != nil {
 			t.Errorf("IAM away %t: %v", away, err)
 		}
 	}

@@ -3,10 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -16,11 +13,11 @@ import (
 	sqsapi "github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/remuda-ci/remuda/internal/aws"
 	"github.com/remuda-ci/remuda/internal/compute/ec2"
 	"github.com/remuda-ci/remuda/internal/compute/process"
 	"github.com/remuda-ci/remuda/internal/config"
 	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/inputs"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/queue/notices"
 	queue "github.com/remuda-ci/remuda/internal/queue/sqlite"
@@ -33,20 +30,17 @@ import (
 
 // newAWSBackends makes the backends of a fleet in AWS. It makes one call, for the id of the
 // hosts' role, which fails early if there are no credentials.
-func newAWSBackends(ctx context.Context, c *config.Config, log hclog.Logger) (*backends, error) {
-	cfg, err := aws.Load(ctx, aws.Options{Region: c.AWS.Region, Program: "remuda-controld"})
+func newAWSBackends(ctx context.Context, c *config.Config, in *inputs.Inputs, log hclog.Logger) (*backends, error) {
+	cfg, err := loadAWS(ctx, c)
 	if err != nil {
-		return nil, &configError{fmt.Errorf("aws: %w", err)}
+		return nil, err
 	}
 	records := dynamo.New(dynamodb.NewFromConfig(cfg), storeOptions(c, log))
 	role, err := findHostRole(ctx, cfg, c.AWS.InstanceProfile, records.Store, log)
 	if err != nil {
 		return nil, err
 	}
-	o, err := newAWSOptions(c, cfg.Region, role.id, log)
-	if err != nil {
-		return nil, err
-	}
+	o := newAWSOptions(c, in, cfg.Region, role.id, log)
 	compute, err := ec2.New(ec2api.NewFromConfig(cfg), o.compute)
 	if err != nil {
 		return nil, &configError{err}
@@ -63,17 +57,22 @@ func newAWSBackends(ctx context.Context, c *config.Config, log hclog.Logger) (*b
 		hostKey:         func(instanceID string) string { return role.id + ":" + instanceID },
 		templateVersion: compute.Template,
 		exhausted:       compute.Exhausted,
-		sells: func(class fleet.Class, patterns ...[]string) bool {
-			return compute.Sells(ec2.Class(class), patterns...)
-		},
-		outside:    compute.Outside,
-		launchRate: fleet.Rate(compute.LaunchRate()),
-		ensure:     role.keptAfter(fleet.Together(ensure...)),
-		keepRole:   role.keep,
-		notices:    heard,
-		probe:      &accountProbe{rehearse: compute.Rehearse, quota: quotaOf(cfg), fleets: compute.Fleets},
-		close:      func() error { return nil },
+		sells:           sellsOf(compute),
+		outside:         compute.Outside,
+		launchRate:      fleet.Rate(compute.LaunchRate()),
+		ensure:          role.keptAfter(fleet.Together(ensure...)),
+		keepRole:        role.keep,
+		notices:         heard,
+		probe:           &accountProbe{rehearse: compute.Rehearse, quota: quotaOf(cfg), fleets: compute.Fleets},
+		close:           func() error { return nil },
 	}, nil
+}
+
+// sellsOf asks the catalogue of EC2.
+func sellsOf(compute *ec2.Compute) func(fleet.Class, ...[]string) bool {
+	return func(class fleet.Class, patterns ...[]string) bool {
+		return compute.Sells(ec2.Class(class), patterns...)
+	}
 }
 
 // storeOptions are those of the records of a fleet in AWS.
@@ -89,52 +88,32 @@ type awsOptions struct {
 }
 
 // newAWSOptions are those of a configuration, for hosts with the role of this id.
-func newAWSOptions(c *config.Config, region, roleID string, log hclog.Logger) (awsOptions, error) {
-	pools, err := ec2Pools(c)
-	if err != nil {
-		return awsOptions{}, err
-	}
+func newAWSOptions(c *config.Config, in *inputs.Inputs, region, roleID string, log hclog.Logger) awsOptions {
 	o := awsOptions{
 		compute: ec2.Options{
-			Prefix: c.AWS.Prefix, Region: region, RoleID: roleID, InstanceProfile: c.AWS.InstanceProfile, Pools: pools, Logger: log.Named("ec2"),
+			Prefix: c.AWS.Prefix, Region: region, RoleID: roleID, InstanceProfile: c.AWS.InstanceProfile, Pools: ec2Pools(c, in), Logger: log.Named("ec2"),
 		},
 		queue: sqs.Options{Prefix: c.AWS.Prefix, Queues: queues(c), Retention: retention(c), Logger: log.Named("queue")},
 	}
 	if c.AWS.Notices {
 		o.notices = &notices.Options{Prefix: c.AWS.Prefix, Logger: log.Named("notices")}
 	}
-	return o, nil
+	return o
 }
 
 // ec2Pools are the pools of the configuration, in the types of the EC2 adapter.
-func ec2Pools(c *config.Config) (map[string]ec2.Pool, error) {
+func ec2Pools(c *config.Config, in *inputs.Inputs) map[string]ec2.Pool {
 	pools := map[string]ec2.Pool{}
 	for name, p := range c.Pools {
 		e := c.PoolEC2(name)
-		pool := ec2.Pool{
+		pools[name] = ec2.Pool{
 			Images: e.Images, Subnets: e.Subnets, SecurityGroups: e.SecurityGroups, RootVolumeGiB: e.RootVolumeGiB,
 			IOPS: e.IOPS, ThroughputMiB: e.ThroughputMiB, KMSKeyID: e.KMSKeyID, CPUBaseline: e.CPUBaseline,
 			Burstable: e.Burstable != nil && *e.Burstable, Tags: e.Tags, Privileged: p.Privileged,
-			JobsReadMetadata: p.JobsReadMetadata,
+			JobsReadMetadata: p.JobsReadMetadata, PreRunner: in.PreRunner[name], PostRelease: in.PostRelease[name],
 		}
-		var err error
-		if pool.PreRunner, err = script(p.PreRunner); err != nil {
-			return nil, &configError{fmt.Errorf("pools.%s.pre_runner: %w", name, err)}
-		}
-		if pool.PostRelease, err = script(p.PostRelease); err != nil {
-			return nil, &configError{fmt.Errorf("pools.%s.post_release: %w", name, err)}
-		}
-		pools[name] = pool
 	}
-	return pools, nil
-}
-
-// script reads a script of a pool; without a path there is none.
-func script(path string) ([]byte, error) {
-	if path == "" {
-		return nil, nil
-	}
-	return os.ReadFile(path)
+	return pools
 }
 
 // queues are the queues of every resource and usage class that a pool offers.
@@ -193,12 +172,12 @@ type backends struct {
 
 // newBackends makes them. With readOnly, for commands that only read, they open the store on this machine
 // read-only; in AWS the command's role must not allow changes.
-func newBackends(ctx context.Context, c *config.Config, log hclog.Logger, readOnly bool) (*backends, error) {
+func newBackends(ctx context.Context, c *config.Config, in *inputs.Inputs, log hclog.Logger, readOnly bool) (*backends, error) {
 	if c.WithoutHosts {
 		return newServiceBackends(ctx, c, log, readOnly)
 	}
 	if c.Backend() == config.BackendAWS {
-		b, err := newAWSBackends(ctx, c, log)
+		b, err := newAWSBackends(ctx, c, in, log)
 		if err == nil && !readOnly {
 			b.keepRole(ctx)
 		}
@@ -210,9 +189,6 @@ func newBackends(ctx context.Context, c *config.Config, log hclog.Logger, readOn
 // newLocalBackends makes the backends of a fleet on this machine: records and queue in one
 // file, and hosts as processes. With readOnly they change nothing.
 func newLocalBackends(c *config.Config, log hclog.Logger, readOnly bool) (*backends, error) {
-	if err := checkRunner(c.Compute.Process.Runner); err != nil {
-		return nil, err
-	}
 	options := processOptions(c, log)
 	options.ReadOnly = readOnly
 	compute, err := process.New(options)
@@ -227,13 +203,4 @@ func newLocalBackends(c *config.Config, log hclog.Logger, readOnly bool) (*backe
 		store: sqlite.New(file).Store, queue: queue.New(file, queue.Options{}), compute: compute,
 		sells: sells(c), endHosts: compute.EndAll, close: file.Close,
 	}, nil
-}
-
-// checkRunner checks that the runner's directory has the first file that hosts copy: without
-// it they would all fail.
-func checkRunner(dir string) error {
-	if _, err := os.Stat(filepath.Join(dir, "config.sh")); err != nil {
-		return &configError{fmt.Errorf("compute.process.runner: %s holds no unpacked actions/runner: %w", dir, err)}
-	}
-	return nil
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/compute/ec2"
 	"github.com/remuda-ci/remuda/internal/config"
 	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/inputs"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/resources"
 	"github.com/remuda-ci/remuda/internal/permissions"
@@ -102,10 +103,10 @@ type prefixCheck struct {
 
 // checkAWS reports what a refresh would create or change, what controld may do, and the quotas. A missing permission is an error; a small quota and the
 // prefix of another fleet are not.
-func checkAWS(ctx context.Context, c *config.Config, call *call, output string) error {
+func checkAWS(ctx context.Context, c *config.Config, in *inputs.Inputs, call *call, output string) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	p, err := newBackends(ctx, c, hclog.NewNullLogger(), true)
+	p, err := newBackends(ctx, c, in, hclog.NewNullLogger(), true)
 	if err != nil {
 		return err
 	}

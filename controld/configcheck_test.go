@@ -15,7 +15,7 @@ func TestEveryExampleCanBeChecked(t *testing.T) {
 		t.Fatalf("%d examples: %v", len(files), err)
 	}
 	for _, file := range files {
-		args := []string{"config", "check", file}
+		args := []string{"config", "check", "--elsewhere", file}
 		if file == "../examples/job-pool.yaml" {
 			args = []string{"config", "check", "--dev", file}
 		}
@@ -39,7 +39,7 @@ func TestConfigCheckOfDev(t *testing.T) {
 		t.Errorf("a wrong one (-want +got):\n%s", diff)
 	}
 	want = result{code: exitFailure, stdout: awsExample + ":21:1: aws: is there, and dev keeps everything on this machine; remove it, or run `controld serve`\n"}
-	if diff := cmp.Diff(want, controld(t, "config", "check", "--dev", awsExample), cmp.AllowUnexported(result{})); diff != "" {
+	if diff := cmp.Diff(want, controld(t, "config", "check", "--dev", "--elsewhere", awsExample), cmp.AllowUnexported(result{})); diff != "" {
 		t.Errorf("one for AWS (-want +got):\n%s", diff)
 	}
 	open := write(t, "open.yaml", "grpc: {addr: \"0.0.0.0:7443\"}\nstore: {sqlite: {path: /var/lib/x.db}}\n")

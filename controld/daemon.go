@@ -20,6 +20,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/fleet/sweeps"
 	"github.com/remuda-ci/remuda/internal/github"
+	"github.com/remuda-ci/remuda/internal/inputs"
 	"github.com/remuda-ci/remuda/internal/instrument"
 	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/server"
@@ -48,29 +49,31 @@ type daemon struct {
 }
 
 // newDaemon builds everything. Nothing runs before serve. No other process may have the same replica name.
-func newDaemon(ctx context.Context, c *config.Config, replica string, stderr io.Writer) (_ *daemon, err error) {
-	d := &daemon{log: telemetry.NewLogger("controld", string(c.Log.Level), string(c.Log.Format), stderr)}
-	warnings, wrong := checkTokens(c)
-	if len(wrong) > 0 {
-		return nil, &configError{errors.Join(wrong...)}
+func newDaemon(ctx context.Context, c *config.Config, in *inputs.Inputs, replica string, stderr io.Writer) (*daemon, error) {
+	log := telemetry.NewLogger("controld", string(c.Log.Level), string(c.Log.Format), stderr)
+	for _, warning := range append(c.Warnings(), in.Warnings...) {
+		log.Warn("configuration warning", logkey.Warning, warning)
 	}
-	for _, warning := range append(c.Warnings(), warnings...) {
-		d.log.Warn("configuration warning", logkey.Warning, warning)
-	}
-	d.presence = &sweeps.Presence{Replica: replica, Log: d.log.Named("presence")}
-	if d.hub, err = newHub(ctx, c, d.presence.Count, d.log); err != nil {
+	b, err := newBackends(ctx, c, in, log, false)
+	if err != nil {
 		return nil, err
 	}
-	if d.backends, err = newBackends(ctx, c, d.log, false); err != nil {
-		return nil, err
-	}
+	return assemble(ctx, c, in, b, replica, log)
+}
+
+// assemble makes a daemon over backends, which it closes after an error. It reads no file and changes nothing, so config check
+// does it too, over backends that do nothing.
+func assemble(ctx context.Context, c *config.Config, in *inputs.Inputs, b *backends, replica string, log hclog.Logger) (_ *daemon, err error) {
+	d := &daemon{log: log, backends: b, metrics: telemetry.NewMetrics()}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.close())
 		}
 	}()
-	d.metrics = telemetry.NewMetrics()
-	d.presence.Store = d.records()
+	d.presence = &sweeps.Presence{Replica: replica, Store: d.records(), Log: d.log.Named("presence")}
+	if d.hub, err = newHub(c, in, d.presence.Count, d.log); err != nil {
+		return nil, err
+	}
 	d.ready = (&readiness{store: d.records()}).check
 	o, err := d.fleetOptions(ctx, c, replica)
 	if err != nil {
@@ -79,7 +82,7 @@ func newDaemon(ctx context.Context, c *config.Config, replica string, stderr io.
 	if d.fleet, err = fleet.New(o); err != nil {
 		return nil, err
 	}
-	return d, d.front(c)
+	return d, d.front(c, in)
 }
 
 // fleetOptions are what the use-cases are made with.
@@ -121,46 +124,33 @@ func (d *daemon) calls(port string) instrument.Calls {
 }
 
 // front builds the servers.
-func (d *daemon) front(c *config.Config) error {
-	calls, err := d.serverOptions(c)
+func (d *daemon) front(c *config.Config, in *inputs.Inputs) error {
+	calls, err := d.serverOptions(c, in)
 	if err != nil {
 		return err
 	}
 	if d.grpc, err = server.New(calls); err != nil {
 		return err
 	}
-	o, err := d.webOptions(c)
-	if err != nil {
-		return err
-	}
-	d.web, err = web.New(o)
+	d.web, err = web.New(d.webOptions(c, in))
 	return err
 }
 
 // serverOptions are what the gRPC server is made with.
-func (d *daemon) serverOptions(c *config.Config) (o server.Options, err error) {
-	o = server.Options{Fleet: d.fleet, Log: d.log.Named("grpc"), Metrics: d.metrics, Ready: d.ready}
-	if t := c.GRPC.TLS; t != nil {
-		if o.TLS, err = server.LoadTLS(t.CertFile, t.KeyFile, t.ClientCAFile); err != nil {
-			return o, &configError{err}
-		}
-	}
-	o.Callers, err = callers(c, d.records(), d.fleet)
+func (d *daemon) serverOptions(c *config.Config, in *inputs.Inputs) (o server.Options, err error) {
+	o = server.Options{Fleet: d.fleet, Log: d.log.Named("grpc"), Metrics: d.metrics, Ready: d.ready, TLS: in.TLS}
+	o.Callers, err = callers(c, in, d.records(), d.fleet)
 	return o, err
 }
 
 // webOptions are what the HTTP server is made with. The gRPC server must be there, whose calls workers make over HTTP.
-func (d *daemon) webOptions(c *config.Config) (web.Options, error) {
-	hooks, err := d.webhooks(c)
-	if err != nil {
-		return web.Options{}, err
-	}
-	o := web.Options{Ready: d.ready, Metrics: d.gauges(c).Before(d.metrics.Handler()), Webhooks: hooks, Log: d.log.Named("http")}
+func (d *daemon) webOptions(c *config.Config, in *inputs.Inputs) web.Options {
+	o := web.Options{Ready: d.ready, Metrics: d.gauges(c).Before(d.metrics.Handler()), Webhooks: d.webhooks(in), Log: d.log.Named("http")}
 	if len(c.Services) > 0 {
 		o.Workers = web.NewWorkerRoutes(d.grpc.Workers(), d.log.Named("workers"))
 	}
 	o.Scale = d.scale(c)
-	return o, nil
+	return o
 }
 
 // gauges are those that are counted when the metrics are read.
@@ -208,15 +198,6 @@ func (d *daemon) drain() {
 
 func (d *daemon) close() error { return d.backends.close() }
 
-// listen opens an address; name is the flag or key that gave it.
-func listen(name, addr string) (net.Listener, error) {
-	l, err := net.Listen("tcp", addr)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w; is another controld running?", name, err)
-	}
-	return l, nil
-}
-
 // newReplica is a name for this process in leases that no other process has or will have.
 func newReplica() string {
 	host, err := os.Hostname()
@@ -230,24 +211,20 @@ func newReplica() string {
 const issuerTimeout = 10 * time.Second
 
 // callers decides who may call. Workflows may call where a rule allows it.
-func callers(c *config.Config, jobs fleet.JobStore, f *fleet.Fleet) (server.Callers, error) {
+func callers(c *config.Config, in *inputs.Inputs, jobs fleet.JobStore, f *fleet.Fleet) (server.Callers, error) {
 	who := server.Callers{Operators: c.Callers.Roles(), Rules: c.Rules(), Once: jobs.SeeOnce, Fork: f.Fork, Workers: workerTokens(c)}
 	if len(who.Rules) == 0 || c.Callers.Audience == "" {
 		return who, nil
 	}
-	o, err := tokenOptions(c)
-	if err != nil {
-		return who, err
-	}
-	who.Tokens, err = idtoken.New(o)
+	var err error
+	who.Tokens, err = idtoken.New(tokenOptions(c, in))
 	return who, err
 }
 
 // tokenOptions say which ID tokens of workflows are accepted.
-func tokenOptions(c *config.Config) (idtoken.Options, error) {
-	transport, err := githubTransport(c.GitHub.CAFile) // a GitHub Enterprise Server is its own issuer
-	client := &http.Client{Transport: transport, Timeout: issuerTimeout}
-	return idtoken.Options{Issuer: c.Callers.Issuer, Audience: c.Callers.Audience, Client: client}, err
+func tokenOptions(c *config.Config, in *inputs.Inputs) idtoken.Options {
+	client := &http.Client{Transport: in.Transport, Timeout: issuerTimeout} // a GitHub Enterprise Server is its own issuer
+	return idtoken.Options{Issuer: c.Callers.Issuer, Audience: c.Callers.Audience, Client: client}
 }
 
 // scaleDown is the scale-down of the configuration, or nil if no idle host of a run is to be ended.

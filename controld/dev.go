@@ -10,6 +10,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/config"
 	"github.com/remuda-ci/remuda/internal/dev"
+	"github.com/remuda-ci/remuda/internal/inputs"
 	"github.com/remuda-ci/remuda/internal/telemetry"
 )
 
@@ -46,9 +47,9 @@ func runDev(ctx context.Context, call *call) (err error) {
 	if err != nil {
 		return err
 	}
-	c, err := devConfiguration(&o, programs)
+	c, err := devConfiguration(&o, programs, new(inputs.Inputs).Rule)
 	if err != nil {
-		return err
+		return call.flags(err)
 	}
 	if err := o.WriteSecrets(c); err != nil {
 		return err
@@ -62,12 +63,16 @@ func runDev(ctx context.Context, call *call) (err error) {
 	}
 	c.GitHub.URL = standin.URL()
 	c.Callers.Issuer = "http://" + standin.Addr
-	if err := sendWebhooks(ctx, standin, http.Addr(), c.Webhooks); err != nil {
+	in, err := inputs.Of("controld dev", c)
+	if err != nil {
+		return errors.Join(wrongConfig(err), standin.EndIfStarted())
+	}
+	if err := sendWebhooks(ctx, standin, http.Addr(), in); err != nil {
 		return errors.Join(err, standin.EndIfStarted())
 	}
 	// The lock lets one dev at a time work on a directory, so each may use the same replica
 	// name and need not wait for the lease of one that was killed.
-	d, err := newDaemon(ctx, c, "dev", call.stderr)
+	d, err := newDaemon(ctx, c, in, "dev", call.stderr)
 	if err != nil {
 		return errors.Join(err, standin.EndIfStarted())
 	}
@@ -87,8 +92,8 @@ func (c *call) flags(err error) error {
 }
 
 // devConfiguration is the configuration that dev makes of its flags and its file.
-func devConfiguration(o *dev.Options, programs dev.Programs) (*config.Config, error) {
-	c, err := o.Configuration(programs)
+func devConfiguration(o *dev.Options, programs dev.Programs, rules ...config.Rule) (*config.Config, error) {
+	c, err := o.Configuration(programs, rules...)
 	if err != nil {
 		return nil, wrongConfig(err)
 	}
@@ -97,12 +102,11 @@ func devConfiguration(o *dev.Options, programs dev.Programs) (*config.Config, er
 
 // sendWebhooks makes the stand-in sign its deliveries with the first secret of the configuration and send
 // them to an address. Without webhooks in the configuration it sends none.
-func sendWebhooks(ctx context.Context, standin *dev.Standin, to net.Addr, c *config.Webhooks) error {
-	if c == nil {
+func sendWebhooks(ctx context.Context, standin *dev.Standin, to net.Addr, in *inputs.Inputs) error {
+	if in.Webhooks == nil {
 		return nil
 	}
-	source, _ := webhookSecrets(c)
-	secrets, err := source()
+	secrets, err := in.Webhooks()
 	if err != nil {
 		return &configError{err}
 	}

@@ -128,7 +128,7 @@ func TestDevRefuses(t *testing.T) {
 		code int
 		says []string
 	}{
-		"a store that cannot open": {[]string{"--state-dir", noStore}, 1, []string{noStore + "/remuda.db"}},
+		"a store that cannot open": {[]string{"--state-dir", noStore}, 78, []string{noStore + "/remuda.db is not a file"}},
 		"a state directory in use": {[]string{"--state-dir", s.options.StateDir}, 1, []string{"--state-dir " + s.options.StateDir, "another `controld dev` runs on it"}},
 		"a taken port for gRPC":    {[]string{"--state-dir", other, "--grpc-addr", addr}, 1, []string{"--grpc-addr: ", addr, "address already in use"}},
 		"a taken port for HTTP":    {[]string{"--state-dir", other, "--http-addr", addr}, 1, []string{"--http-addr: ", addr, "address already in use"}},

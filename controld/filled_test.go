@@ -49,10 +49,7 @@ func TestEveryOptionIsFilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tokens, err := tokenOptions(inAWS.c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tokens := tokenOptions(inAWS.c, inAWS.in)
 	const (
 		ofTests  = "it is for tests"
 		defaults = "its own default is meant"

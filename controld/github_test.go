@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/pem"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -20,6 +19,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/remuda-ci/remuda/internal/config"
+	"github.com/remuda-ci/remuda/internal/inputs"
 )
 
 // appKeyPEM is a new private key of an App.
@@ -62,10 +62,16 @@ func TestGitHubIsReachedAsConfigured(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			calls = nil
-			client, err := newGitHub(t.Context(), config.GitHub{
+			c := config.Default()
+			c.GitHub = config.GitHub{
 				URL: server.URL + "/api/v3", CAFile: write(t, "ca.crt", string(authority)),
 				Scope: config.ScopeOrganization, RunnerGroup: "builders", Apps: []config.GitHubApp{app},
-			}, nil, hclog.NewNullLogger())
+			}
+			in, err := inputs.ForReading("test", c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			client, err := newHub(c, in, nil, hclog.NewNullLogger())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -90,7 +96,7 @@ func TestWhatGitHubNeedsIsCheckedAtStart(t *testing.T) {
 	t.Setenv("REMUDA_TEST_HALF", key[:len(key)/2])
 	empty, none := write(t, "empty", ""), filepath.Join(t.TempDir(), "none")
 	large := write(t, "large", "")
-	if err := os.Truncate(large, maxPEM+1); err != nil {
+	if err := os.Truncate(large, 2<<20); err != nil {
 		t.Fatal(err)
 	}
 	apps := func(a ...config.GitHubApp) config.GitHub { return config.GitHub{Apps: a} }
@@ -98,20 +104,21 @@ func TestWhatGitHubNeedsIsCheckedAtStart(t *testing.T) {
 		config config.GitHub
 		want   string
 	}{
-		"no authority":        {config.GitHub{CAFile: none}, "github.ca_file: read PEM file: open " + none},
-		"authority that none": {config.GitHub{CAFile: half}, "github.ca_file: " + half + ": there is no certificate in it"},
-		"no key":              {apps(config.GitHubApp{AppID: 1, PrivateKeyFile: none}), "github.apps[0].private_key_file: read PEM file: open " + none},
-		"empty key":           {apps(config.GitHubApp{AppID: 1, PrivateKeyFile: empty}), "github.apps[0].private_key_file: read PEM file " + empty + ": it is empty"},
-		"large key":           {apps(config.GitHubApp{AppID: 1, PrivateKeyFile: large}), "it is too large for one"},
-		"half a key":          {apps(config.GitHubApp{AppID: 3, PrivateKeyFile: half}), "apps[0]: App 3: the private key is not an RSA key in PEM form"},
-		"half in a variable":  {apps(config.GitHubApp{ClientID: "Iv1", PrivateKeyEnv: "REMUDA_TEST_HALF"}), "apps[0]: App Iv1: the private key is not an RSA key"},
+		"no authority":        {config.GitHub{CAFile: none}, "github.ca_file: " + none + " does not exist"},
+		"authority that none": {config.GitHub{CAFile: half}, "github.ca_file: " + half + " holds no certificate"},
+		"no key":              {apps(config.GitHubApp{AppID: 1, PrivateKeyFile: none}), "github.apps[0].private_key_file: " + none + " does not exist"},
+		"empty key":           {apps(config.GitHubApp{AppID: 1, PrivateKeyFile: empty}), "github.apps[0].private_key_file: " + empty + " is empty"},
+		"large key":           {apps(config.GitHubApp{AppID: 1, PrivateKeyFile: large}), "is too large for the private key"},
+		"half a key":          {apps(config.GitHubApp{AppID: 3, PrivateKeyFile: half}), "github.apps[0].private_key_file: " + half + ": App 3: the private key is not an RSA key in PEM form"},
+		"half in a variable":  {apps(config.GitHubApp{ClientID: "Iv1", PrivateKeyEnv: "REMUDA_TEST_HALF"}), "github.apps[0].private_key_env: the variable \"REMUDA_TEST_HALF\": App Iv1: the private key is not an RSA key"},
 		"no variable":         {apps(config.GitHubApp{AppID: 1, PrivateKeyEnv: "REMUDA_TEST_NO_SUCH_KEY"}), "github.apps[0].private_key_env: the variable REMUDA_TEST_NO_SUCH_KEY is empty"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.config.URL = "https://ghes.acme.com/api/v3"
-			_, err := newGitHub(t.Context(), test.config, nil, hclog.NewNullLogger())
-			var wrong *configError
-			if !errors.As(err, &wrong) || !strings.Contains(err.Error(), test.want) {
+			c := config.Default()
+			c.GitHub = test.config
+			_, err := inputs.ForReading("controld.yaml", c)
+			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Fatalf("got %v, want %s", err, test.want)
 			}
 			if strings.Contains(err.Error(), key[40:60]) || strings.Contains(err.Error(), "BEGIN RSA") {

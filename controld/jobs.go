@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/github"
 	"github.com/remuda-ci/remuda/internal/github/webhook"
+	"github.com/remuda-ci/remuda/internal/inputs"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
 	"github.com/remuda-ci/remuda/internal/policy/runnerage"
@@ -108,23 +108,11 @@ func runnerReleases(c *config.Config, hub *github.Client) func(context.Context) 
 	}
 }
 
-// webhookSecrets returns the source of the webhook secrets, and the configuration key that names it.
-func webhookSecrets(c *config.Webhooks) (web.SecretSource, string) {
-	if c.SecretEnv != "" {
-		return web.SecretVariable(c.SecretEnv), "webhooks.secret_env"
-	}
-	return web.SecretFile(c.SecretFile), "webhooks.secret_file"
-}
-
 // webhooks is the receiver of GitHub's deliveries, or nil if the configuration has none.
-func (d *daemon) webhooks(c *config.Config) (*web.Webhooks, error) {
-	if c.Webhooks == nil {
-		return nil, nil
-	}
-	secrets, key := webhookSecrets(c.Webhooks)
-	if _, err := secrets(); err != nil {
-		return nil, &configError{fmt.Errorf("%s: %w", key, err)}
+func (d *daemon) webhooks(in *inputs.Inputs) *web.Webhooks {
+	if in.Webhooks == nil {
+		return nil
 	}
 	take := func(ctx context.Context, w lifecycle.Webhook) error { return d.fleet.TakeWebhook(ctx, w, time.Now()) }
-	return &web.Webhooks{Secrets: secrets, Take: take, Observer: d.metrics}, nil
+	return &web.Webhooks{Secrets: in.Webhooks, Take: take, Observer: d.metrics}
 }

@@ -93,8 +93,8 @@ const (
 
 // keyRows has at least one row for each key. A key that acts in two ways, or in both kinds of fleets, has several.
 var keyRows = []keyRow{
-	{key: "grpc.addr", value: "TAKEN", refused: "grpc.addr: listen tcp"},
-	{key: "http.addr", value: "TAKEN", refused: "http.addr: listen tcp"},
+	{key: "grpc.addr", value: "TAKEN", refused: "grpc.addr: 127.0.0.1:"},
+	{key: "http.addr", value: "TAKEN", refused: "http.addr: 127.0.0.1:"},
 	{key: "grpc.tls.cert_file", value: "/none.crt", with: "grpc: {tls: {key_file: DIR/tls.key}}", refused: "/none.crt"},
 	{key: "grpc.tls.key_file", value: "/none.key", with: "grpc: {tls: {cert_file: DIR/tls.pem}}", refused: "/none.key"},
 	{key: "grpc.tls.client_ca_file", value: "/none.ca", with: withOperator, refused: "/none.ca"},
@@ -152,9 +152,9 @@ var keyRows = []keyRow{
 		return []any{len(releases), err}
 	}, want: []any{1, nil}},
 	{key: "github.ca_file", value: "DIR/ca.pem", with: "github: {url: \"https://ghes.acme.com/api/v3\"}\n" + withRule, got: func(w *wired) any {
-		o, err := tokenOptions(w.c)
-		return []any{w.trusts(w.github.Transport), w.trusts(o.Client.Transport), err}
-	}, want: []any{true, true, nil}},
+		o := tokenOptions(w.c, w.in)
+		return []any{w.trusts(w.github.Transport), w.trusts(o.Client.Transport)}
+	}, want: []any{true, true}},
 	{key: "github.scope", value: "organisation", with: withJobs + "scale_down: {}\npools: {default: {reuse: same-owner}}\ngithub: {repositories: [acme/a, acme/b]}", got: func(w *wired) any {
 		return []any{w.github.Organization, w.fleet.Jobs.Scope("Acme/Shop"), w.fleet.ScaleDown.Scope("Acme/Shop"), w.fleet.Jobs.Pools["default"].Scope, w.fleet.Repositories}
 	}, want: []any{true, "acme", "acme", "acme", []string{"acme/a"}}},
@@ -172,13 +172,13 @@ var keyRows = []keyRow{
 	{key: "github.repositories", value: "[acme/a, acme/b]", got: func(w *wired) any { return w.fleet.Repositories }, want: []string{"acme/a", "acme/b"}},
 
 	{key: "callers.audience", value: "https://other.acme.com", with: withRule, got: func(w *wired) any {
-		o, err := tokenOptions(w.c)
-		return []any{w.server.Callers.Tokens != nil, o.Audience, err}
-	}, want: []any{true, "https://other.acme.com", nil}},
+		o := tokenOptions(w.c, w.in)
+		return []any{w.server.Callers.Tokens != nil, o.Audience}
+	}, want: []any{true, "https://other.acme.com"}},
 	{key: "callers.issuer", value: "https://ghes.acme.com/_services/token", with: withRule, got: func(w *wired) any {
-		o, err := tokenOptions(w.c)
-		return []any{w.server.Callers.Tokens != nil, o.Issuer, err}
-	}, want: []any{true, "https://ghes.acme.com/_services/token", nil}},
+		o := tokenOptions(w.c, w.in)
+		return []any{w.server.Callers.Tokens != nil, o.Issuer}
+	}, want: []any{true, "https://ghes.acme.com/_services/token"}},
 	{key: "callers.operators[].subject", value: "CN=bob", with: withOperator, got: func(w *wired) any { return w.server.Callers.Operators }, want: map[string]policy.Role{"CN=bob": "viewer"}},
 	{key: "callers.operators[].role", value: "admin", with: withOperator, got: func(w *wired) any { return w.server.Callers.Operators }, want: map[string]policy.Role{"CN=alice": "admin"}},
 	{key: "callers.repositories[].repository_id", value: "2", with: withRule, got: ofRule(func(r policy.Rule) any { return r.RepositoryID }), want: twice(int64(2))},
@@ -232,7 +232,7 @@ var keyRows = []keyRow{
 	{key: "pools.<name>.idle_time", value: "40m", aws: true, got: both(ofPolicy(func(p lifecycle.Policy) any { return p.IdleTime }), func(w *wired) any { return w.aws.queue.Retention }),
 		want: [2]any{40 * time.Minute, 42 * time.Minute}},
 	{key: "pools.<name>.pre_runner", value: "DIR/before.sh", aws: true, got: ofEC2(func(p ec2.Pool) any { return string(p.PreRunner) }), want: "#!/bin/sh\n: before\n"},
-	{key: "pools.<name>.pre_runner", value: "/before.sh", got: func(w *wired) any { return w.agent().PreRunner.Script }, want: "/before.sh"},
+	{key: "pools.<name>.pre_runner", value: "DIR/before.sh", got: func(w *wired) any { return strings.TrimPrefix(w.agent().PreRunner.Script, w.b.dir) }, want: "/before.sh"},
 	{key: "pools.<name>.post_release", value: "DIR/after.sh", aws: true, got: ofEC2(func(p ec2.Pool) any { return string(p.PostRelease) }), want: "#!/bin/sh\n: after\n"},
 	{key: "pools.<name>.ec2.images.<arch>", value: "ami-33333333", aws: true, got: ofEC2(func(p ec2.Pool) any { return p.Images }), want: map[string]string{"arm64": "ami-33333333"}},
 	{key: "pools.<name>.ec2.subnets", value: "[subnet-33333333]", aws: true, got: ofEC2(func(p ec2.Pool) any { return p.Subnets }), want: []string{"subnet-33333333"}},

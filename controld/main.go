@@ -136,7 +136,7 @@ func commands() []command {
 	return []command{
 		{"dev", "[flags]", "run everything on this machine: hosts are processes, GitHub a stand-in", runDev},
 		{"serve", "--config FILE", "run the daemon", serve},
-		{"config check", "[--aws | --dev] FILE", "say all that is wrong with a configuration", configCheck},
+		{"config check", "[--aws | --dev | --elsewhere] FILE", "say everything for which serve would not start with a configuration", configCheck},
 		{"plan", "--snapshot FILE [--output json|table]", "say what a scale-down would do with a fleet described in a file, and why", plan},
 		{"snapshot", "{--config FILE | --state-dir DIR} [--output FILE]", "write the fleet as it is now, in the format that plan reads", snapshot},
 		{"iam", "{--config FILE [--account ID] | --format cloudformation} [--role ROLE] | --explain", "print the IAM policy of a role", iamPolicy},

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/remuda-ci/remuda/internal/config"
+	"github.com/remuda-ci/remuda/internal/inputs"
 	"github.com/remuda-ci/remuda/internal/testrun"
 )
 
@@ -95,6 +97,16 @@ func controld(t *testing.T, args ...string) result {
 	return result{exitCode(err), stdout.String(), stderr.String()}
 }
 
+// inputsOf reads what a configuration names.
+func inputsOf(t *testing.T, c *config.Config) *inputs.Inputs {
+	t.Helper()
+	in, err := inputs.Of("the configuration", c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return in
+}
+
 func write(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -123,14 +135,14 @@ func TestCommandLines(t *testing.T) {
 		"unknown flag":         {[]string{"dev", "--bogus"}, 2, []string{"-bogus", "usage: controld dev", "controld dev --help"}},
 		"one argument more":    {[]string{"version", "now"}, 2, []string{`"now" is one argument too many`}},
 		"help of a command":    {[]string{"dev", "--help"}, 0, []string{"usage: controld dev [flags]", "  --github-addr ADDR  ", "(127.0.0.1:7081)"}},
-		"check without a file": {[]string{"config", "check"}, 2, []string{"config check needs [--aws | --dev] FILE"}},
+		"check without a file": {[]string{"config", "check"}, 2, []string{"config check needs [--aws | --dev | --elsewhere] FILE"}},
 		"check of no file":     {[]string{"config", "check", wrong + ".none"}, 1, []string{"no such file"}},
 		"check of a wrong file": {[]string{"config", "check", wrong}, 1, []string{
 			wrong + ":2:3: grpc.addr: is reached from other machines in plaintext",
 			wrong + ":4:9: timeouts.idle: \"5\" is not a duration",
 			": github: has no token",
 		}},
-		"check of a good file":       {[]string{"config", "check", "../examples/controld.yaml"}, 0, []string{"controld.yaml: ok", "warning: pool build is privileged"}},
+		"check of a good file":       {[]string{"config", "check", "--elsewhere", "../examples/controld.yaml"}, 0, []string{"controld.yaml: ok", "warning: pool build is privileged"}},
 		"serve without a file":       {[]string{"serve"}, 2, []string{"--config is required"}},
 		"serve with no file":         {[]string{"serve", "--config", wrong + ".none"}, 78, []string{"no such file"}},
 		"serve with a wrong file":    {[]string{"serve", "--config", wrong}, 78, []string{"the configuration is wrong:\n" + wrong + ":"}},

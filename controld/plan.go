@@ -17,6 +17,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/config"
 	"github.com/remuda-ci/remuda/internal/dev"
 	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/inputs"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
 	"github.com/remuda-ci/remuda/internal/telemetry"
@@ -187,11 +188,15 @@ func fleetOf(path, stateDir string) (*config.Config, error) {
 // it needs no unique replica name.
 func takeSnapshot(ctx context.Context, c *config.Config, call *call) (_ policy.Snapshot, _ []fleet.Decided, err error) {
 	log := telemetry.NewLogger("controld", string(c.Log.Level), string(c.Log.Format), call.stderr)
-	hub, err := newGitHub(ctx, c.GitHub, nil, log)
+	in, err := inputs.ForReading("the configuration", c)
+	if err != nil {
+		return policy.Snapshot{}, nil, &configError{err}
+	}
+	hub, err := newHub(c, in, nil, log)
 	if err != nil {
 		return policy.Snapshot{}, nil, err
 	}
-	p, err := newBackends(ctx, c, log, true)
+	p, err := newBackends(ctx, c, in, log, true)
 	if err != nil {
 		return policy.Snapshot{}, nil, err
 	}

@@ -10,7 +10,7 @@ import (
 	sdnotify "github.com/coreos/go-systemd/v22/daemon"
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/remuda-ci/remuda/internal/config"
+	"github.com/remuda-ci/remuda/internal/inputs"
 	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
@@ -26,7 +26,7 @@ func serve(ctx context.Context, call *call) (err error) {
 	if path == "" {
 		return call.misused("--config is required")
 	}
-	c, err := config.Load(path)
+	c, in, err := inputs.Load(path)
 	if err != nil {
 		return wrongConfig(err)
 	}
@@ -40,7 +40,7 @@ func serve(ctx context.Context, call *call) (err error) {
 		return err
 	}
 	defer http.Close()
-	d, err := newDaemon(ctx, c, newReplica(), call.stderr)
+	d, err := newDaemon(ctx, c, in, newReplica(), call.stderr)
 	if err != nil {
 		return err
 	}

@@ -154,11 +154,11 @@ func TestServeRefuses(t *testing.T) {
 		"no token":        {"github", "{token_env: REMUDA_TEST_NO_SUCH_TOKEN}", 78, "github.token_env: "},
 		"two words":       {"github", "{token_file: " + words + "}", 78, "github.token_file: "},
 		"no runner":       {"compute", "{process: {directory: " + dir + "/cloud, agentd: /bin/true, runner: " + dir + "}}", 78, "compute.process.runner: " + dir},
-		"no agentd":       {"compute", "{process: {directory: " + dir + "/cloud, agentd: /none, runner: " + dir + "/runner}}", 1, "/none"},
-		"no directory":    {"store", "{sqlite: {path: " + dir + "/none/remuda.db}}", 1, dir + "/none"},
+		"no agentd":       {"compute", "{process: {directory: " + dir + "/cloud, agentd: /none, runner: " + dir + "/runner}}", 78, "compute.process.agentd: /none"},
+		"no directory":    {"store", "{sqlite: {path: " + dir + "/none/remuda.db}}", 78, dir + "/none"},
 		"no certificate":  {"grpc", `{addr: "127.0.0.1:0", tls: {cert_file: /none.crt, key_file: /none.key}}`, 78, "/none.crt"},
-		"port taken":      {"grpc", `{addr: "` + taken.Addr().String() + `"}`, 1, "grpc.addr: listen tcp " + taken.Addr().String()},
-		"HTTP port taken": {"http", `{addr: "` + taken.Addr().String() + `"}`, 1, "http.addr: listen tcp " + taken.Addr().String()},
+		"port taken":      {"grpc", `{addr: "` + taken.Addr().String() + `"}`, 1, "grpc.addr: " + taken.Addr().String() + " is in use by another process, such as another controld; end that one, or give another port"},
+		"HTTP port taken": {"http", `{addr: "` + taken.Addr().String() + `"}`, 1, "http.addr: " + taken.Addr().String() + " is in use"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

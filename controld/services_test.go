@@ -134,7 +134,7 @@ func TestThePoliciesOfAFleetWithoutHosts(t *testing.T) {
 	if got := controld(t, "iam", "--role", "refresh", "--config", path); got.code != 0 || !strings.Contains(got.stdout, `"dynamodb:CreateTable"`) || strings.Contains(got.stdout, `"ec2:`) {
 		t.Errorf("refresh: got %+v", got)
 	}
-	if got := controld(t, "config", "check", path); got.code != 0 || got.stdout != path+": ok\n" {
+	if got := controld(t, "config", "check", "--elsewhere", path); got.code != 0 || got.stdout != path+": ok\n" {
 		t.Errorf("check: got %+v", got)
 	}
 }
@@ -165,7 +165,7 @@ func (r *servicesRoom) makeServices(names ...string) {
 func (r *servicesRoom) start(c *config.Config) {
 	r.t.Helper()
 	var log buffer
-	d, err := newDaemon(r.t.Context(), c, "test", &log)
+	d, err := newDaemon(r.t.Context(), c, inputsOf(r.t, c), "test", &log)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -341,7 +341,7 @@ func TestServicesNeedCredentials(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d, err := newDaemon(t.Context(), c, "test", &log)
+		d, err := newDaemon(t.Context(), c, inputsOf(t, c), "test", &log)
 		if (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: got error %v, want %q", services, err, says)
 		}

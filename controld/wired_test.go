@@ -33,6 +33,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/config"
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/github"
+	"github.com/remuda-ci/remuda/internal/inputs"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/server"
 	"github.com/remuda-ci/remuda/internal/store/dynamo"
@@ -44,6 +45,7 @@ type wired struct {
 	t   *testing.T
 	b   *bench
 	c   *config.Config
+	in  *inputs.Inputs
 	d   *daemon
 	log string
 
@@ -232,29 +234,27 @@ func (b *bench) make(text string) (*wired, error) {
 	if w := b.made[text]; w != nil {
 		return w, nil
 	}
-	c, err := config.Parse("controld.yaml", []byte(text))
+	in := &inputs.Inputs{}
+	c, err := config.Parse("controld.yaml", []byte(text), in.Rule)
 	if err != nil {
 		return nil, err
 	}
-	w := &wired{t: b.t, b: b, c: c}
+	w := &wired{t: b.t, b: b, c: c, in: in}
 	var log bytes.Buffer
-	if w.d, err = newDaemon(b.t.Context(), c, "replica", &log); err != nil {
+	if w.d, err = newDaemon(b.t.Context(), c, in, "replica", &log); err != nil {
 		return nil, err
 	}
 	b.t.Cleanup(func() { _ = w.d.close() }) // nothing is kept
 	w.log = log.String()
 	w.fleet, err = w.d.fleetOptions(b.t.Context(), c, "replica")
 	errs := []error{err}
-	w.server, err = w.d.serverOptions(c)
+	w.server, err = w.d.serverOptions(c, in)
 	errs = append(errs, err)
-	w.web, err = w.d.webOptions(c)
-	errs = append(errs, err)
-	w.github, err = githubOptions(b.t.Context(), c.GitHub, w.d.presence.Count, w.d.log)
-	errs = append(errs, err)
+	w.web = w.d.webOptions(c, in)
+	w.github = githubOptions(c, in, w.d.presence.Count, w.d.log)
 	if c.Backend() == config.BackendAWS {
 		w.store = storeOptions(c, w.d.log)
-		w.aws, err = newAWSOptions(c, "eu-west-1", "AROAEXAMPLE", w.d.log)
-		errs = append(errs, err)
+		w.aws = newAWSOptions(c, in, "eu-west-1", "AROAEXAMPLE", w.d.log)
 	} else {
 		w.process = processOptions(c, w.d.log)
 	}

@@ -7,7 +7,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/remuda-ci/remuda/internal/aws"
 	"github.com/remuda-ci/remuda/internal/config"
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
@@ -24,9 +23,9 @@ func newServiceBackends(ctx context.Context, c *config.Config, log hclog.Logger,
 		sells: func(fleet.Class, ...[]string) bool { return false },
 	}
 	if c.Backend() == config.BackendAWS {
-		cfg, err := aws.Load(ctx, aws.Options{Region: c.AWS.Region, Program: "remuda-controld"})
+		cfg, err := loadAWS(ctx, c)
 		if err != nil {
-			return nil, &configError{fmt.Errorf("aws: %w", err)}
+			return nil, err
 		}
 		records := dynamo.New(dynamodb.NewFromConfig(cfg), storeOptions(c, log))
 		b.store, b.ensure = records.Store, records.Ensure

@@ -271,20 +271,23 @@ type Log struct {
 	Format LogFormat `yaml:"format"`
 }
 
+// Rule is a rule beyond those of this package, for what only a builder knows. Its problems are reported with all others.
+type Rule func(c *Config, root strictyaml.Place)
+
 // Load reads a file over the defaults. What is wrong with its content comes
 // back as a *strictyaml.Error, all at once.
-func Load(path string) (*Config, error) {
+func Load(path string, rules ...Rule) (*Config, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read configuration: %w", err)
 	}
-	return Parse(path, data)
+	return Parse(path, data, rules...)
 }
 
 // Parse reads the content of a file, known by name in errors, over the defaults.
-func Parse(name string, data []byte) (*Config, error) {
+func Parse(name string, data []byte, rules ...Rule) (*Config, error) {
 	c := Default()
-	if err := c.Read(name, data); err != nil {
+	if err := c.Read(name, data, rules...); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -292,8 +295,13 @@ func Parse(name string, data []byte) (*Config, error) {
 
 // Read reads the content of a file over c, which may hold other defaults than
 // Default's. After an error c is of no use.
-func (c *Config) Read(name string, data []byte) error {
-	return strictyaml.Decode(name, data, c,
+func (c *Config) Read(name string, data []byte, rules ...Rule) error {
+	every := func(root strictyaml.Place) {
+		for _, rule := range rules {
+			rule(c, root)
+		}
+	}
+	return strictyaml.Decode(name, data, c, strictyaml.Rule(every),
 		strictyaml.Values(lifecycle.Reuses...),
 		strictyaml.Values(lifecycle.Drifts...),
 		strictyaml.Values(lifecycle.StandbyModes...),

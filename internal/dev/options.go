@@ -103,8 +103,8 @@ func (o *Options) webhookSecret() string { return filepath.Join(o.StateDir, "web
 
 // Configuration is the result of the flags and the file. The file is read over dev's own
 // defaults, and then dev puts its own values in place. The URL of GitHub is not known before
-// the stand-in listens. Nothing is written.
-func (o *Options) Configuration(programs Programs) (*config.Config, error) {
+// the stand-in listens. Nothing is written. The rules are for the file, as it is read.
+func (o *Options) Configuration(programs Programs, rules ...config.Rule) (*config.Config, error) {
 	tokenFile := o.tokenFile()
 	c := config.Default()
 	if o.Config != "" {
@@ -120,7 +120,7 @@ func (o *Options) Configuration(programs Programs) (*config.Config, error) {
 			c.Webhooks = &config.Webhooks{SecretFile: o.webhookSecret()}
 		}
 		c.ForDev = true
-		if err := c.Read(o.Config, data); err != nil {
+		if err := c.Read(o.Config, data, rules...); err != nil {
 			return nil, err
 		}
 	}

@@ -46,14 +46,28 @@ func (a App) String() string {
 	return "App " + strconv.FormatInt(a.AppID, 10)
 }
 
-// transport signs each call as the App itself.
-func (a App) transport(next http.RoundTripper) (http.RoundTripper, error) {
+// Check says why the App cannot sign: its ids, or its key.
+func (a App) Check() error {
+	_, err := a.key()
+	return err
+}
+
+func (a App) key() (*rsa.PrivateKey, error) {
 	if (a.AppID > 0) == (a.ClientID != "") {
 		return nil, errors.New("either an app id or a client id is required")
 	}
 	key, err := jwt.ParseRSAPrivateKeyFromPEM([]byte(a.PrivateKey.Reveal()))
-	if err != nil {
+	if err != nil { // it may quote the key
 		return nil, fmt.Errorf("%s: the private key is not an RSA key in PEM form; write the file that GitHub gave for download, whole", a)
+	}
+	return key, nil
+}
+
+// transport signs each call as the App itself.
+func (a App) transport(next http.RoundTripper) (http.RoundTripper, error) {
+	key, err := a.key()
+	if err != nil {
+		return nil, err
 	}
 	return ghinstallation.NewAppsTransportWithOptions(next, a.AppID, ghinstallation.WithSigner(a.signer(key)))
 }

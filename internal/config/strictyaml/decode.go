@@ -47,6 +47,11 @@ func Values[T ~string](values ...T) Option {
 	return func(d *decoder) { d.enums[reflect.TypeFor[T]()] = names }
 }
 
+// Rule adds a rule to those of the Validator. It is checked after them, and its problems are reported together with theirs.
+func Rule(rule func(root Place)) Option {
+	return func(d *decoder) { d.rules = append(d.rules, rule) }
+}
+
 // Decode reads data, one YAML document, into the struct that into points to, by its fields' `yaml` tags;
 // fields without one are not configurable. If into is a Validator its rules are checked too. What is wrong
 // with the file comes back as an *Error under the file's name.
@@ -62,8 +67,15 @@ func Decode(name string, data []byte, into any, options ...Option) error {
 	if root := d.parse(data); root != nil {
 		d.value("", root, target.Elem())
 	}
-	if v, ok := into.(Validator); ok && !d.unreadable() {
-		v.Validate(Place{problems: d.problems, positions: d.positions, above: position{1, 1}})
+	if d.unreadable() {
+		return d.problems.err(name)
+	}
+	root := Place{problems: d.problems, positions: d.positions, above: position{1, 1}}
+	if v, ok := into.(Validator); ok {
+		v.Validate(root)
+	}
+	for _, rule := range d.rules {
+		rule(root)
 	}
 	return d.problems.err(name)
 }
@@ -72,6 +84,7 @@ type decoder struct {
 	*problems
 	positions map[string]position
 	enums     map[reflect.Type][]string
+	rules     []func(root Place)
 	nodes     int
 }
 

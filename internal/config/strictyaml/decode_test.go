@@ -266,3 +266,21 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+// TestRule: what a rule of the caller finds is reported with everything else, each value once.
+func TestRule(t *testing.T) {
+	var got sample
+	err := strictyaml.Decode("f.yaml", []byte("name: x\nsmall: 300\ntimeout: 2h\ncolour: red\n"), &got, strictyaml.Values(red, blue), strictyaml.Rule(func(root strictyaml.Place) {
+		for _, key := range []string{"small", "timeout", "colour"} {
+			at := root.At(key)
+			if at.Fine() != (key == "colour") {
+				t.Errorf("%s is fine: %t", key, at.Fine())
+			}
+			at.Errorf("is not liked")
+		}
+	}))
+	want := "f.yaml:2:8: small: \"300\" is out of range; write a smaller number\nf.yaml:3:1: timeout: 2h0m0s is too long; write at most 1h\nf.yaml:4:1: colour: is not liked"
+	if d := cmp.Diff(want, fmt.Sprint(err)); d != "" {
+		t.Error(d)
+	}
+}

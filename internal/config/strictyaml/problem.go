@@ -154,9 +154,12 @@ type Validator interface {
 
 // Check runs the rules of a configuration that was not read from a file, or
 // was changed since, by flags for instance. Its problems have no line.
-func Check(name string, v Validator) error {
+func Check(name string, v Validator) error { return CheckRule(name, v.Validate) }
+
+// CheckRule is Check for one rule.
+func CheckRule(name string, rule func(root Place)) error {
 	ps := newProblems()
-	v.Validate(Place{problems: ps})
+	rule(Place{problems: ps})
 	return ps.err(name)
 }
 
@@ -206,11 +209,16 @@ func (p Place) Written() bool {
 	return ok
 }
 
+// Fine reports whether nothing is wrong with the value at the place so far.
+func (p Place) Fine() bool {
+	return !p.spoiled && !p.problems.bad[p.path] && !p.problems.broken[p.path]
+}
+
 // Errorf reports that the value at the place breaks a rule. The text says what
 // is wrong and what to write instead. A value has one problem at most: the
 // first rule that it breaks, and none if it could not even be read.
 func (p Place) Errorf(format string, args ...any) {
-	if p.spoiled || p.problems.bad[p.path] || p.problems.broken[p.path] {
+	if !p.Fine() {
 		return
 	}
 	p.problems.broken[p.path] = true

@@ -79,7 +79,12 @@ func (q *Queue) token() (lifecycle.Secret, error) {
 	if q.o.TokenFile == "" {
 		return "", nil
 	}
-	f, err := os.Open(q.o.TokenFile)
+	return ReadToken(q.o.TokenFile)
+}
+
+// ReadToken reads a file with one token. An error names the file and nothing of what is in it.
+func ReadToken(path string) (lifecycle.Secret, error) {
+	f, err := os.Open(path)
 	if err != nil {
 		return "", fmt.Errorf("read the token of the queue: %w", err)
 	}
@@ -90,7 +95,7 @@ func (q *Queue) token() (lifecycle.Secret, error) {
 	}
 	token := strings.TrimSpace(string(text))
 	if token == "" || len(text) > maxTokenBytes || strings.ContainsAny(token, "\r\n\x00") {
-		return "", fmt.Errorf("read the token of the queue: %s does not hold one token in one line: %w", q.o.TokenFile, lifecycle.ErrRefused)
+		return "", fmt.Errorf("read the token of the queue: %s does not hold one token in one line: %w", path, lifecycle.ErrRefused)
 	}
 	return lifecycle.Secret(token), nil
 }
