@@ -75,7 +75,7 @@ func TestDevWins(t *testing.T) {
 		t.Fatal(err)
 	}
 	withEnv := strings.NewReplacer("  token_file:", "  # token_file:", "  # token_env:", "  token_env:").Replace(string(example))
-	withApps := strings.NewReplacer("  token_file: /etc/remuda/github-token", "  apps: [{app_id: 1, private_key_file: /k}]").Replace(string(example))
+	withApps := strings.NewReplacer("  token_file: /etc/remuda/credentials/github-token", "  apps: [{app_id: 1, private_key_file: /k}]").Replace(string(example))
 	ignored := func(credential string) []string {
 		return []string{
 			"grpc", "http", "store", "compute.process.directory", "compute.process.agentd", "compute.process.runner",

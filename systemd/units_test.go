@@ -148,7 +148,7 @@ func TestWhatMatters(t *testing.T) {
 		{"agentd.service", "Unit.Requires", "", "stopping the firewall would stop the agent; the listener checks for itself"},
 		{"controld.service", "Service.Type", "notify", "controld says READY=1"},
 		{"controld.service", "Service.DynamicUser", "yes", "it needs no user of its own"},
-		{"controld.service", "Service.LoadCredential", "remuda:/etc/remuda/credentials", "controld.yaml names /run/credentials/controld.service/remuda_*"},
+		{"controld.service", "Service.LoadCredential", "remuda:/etc/remuda/credentials", "controld takes the copies of what controld.yaml names in that directory, by the prefix remuda_"},
 		{"controld.service", "Service.TimeoutStopSec", "10", "controld has promised to end within 10 s"},
 		{"controld.service", "Service.RestartPreventExitStatus", "2 78", "they can never work"},
 		{"remuda-firewall.service", "Unit.Before", "agentd.service", "no job starts before the rules are in force"},
@@ -165,10 +165,10 @@ func TestWhatMatters(t *testing.T) {
 	}
 }
 
-// TestCredentials: controld reads keys where systemd puts them, and nowhere
+// TestCredentials: the configuration names keys in the directory that the unit loads, and nowhere
 // else.
 func TestCredentials(t *testing.T) {
-	const place = "/run/credentials/controld.service/remuda_"
+	const place = "/etc/remuda/credentials/"
 	keys := regexp.MustCompile(`(?m)^[ #-]*([a-z_]+_file): (.*)$`).FindAllStringSubmatch(read(t, "controld.yaml"), -1)
 	if len(keys) < 4 {
 		t.Fatalf("controld.yaml names %d files", len(keys))

@@ -270,7 +270,7 @@ func (i *install) configured(here *strings.Replacer) {
 	text, err := os.ReadFile(filepath.Join(i.root, "etc/remuda/controld.yaml"))
 	check(i.TB, err)
 	i.config = filepath.Join(i.dir, "controld.yaml")
-	changed := strings.NewReplacer("/run/credentials/controld.service/remuda_", i.root+"/etc/remuda/credentials/", "0.0.0.0:7443", "127.0.0.1:0", "0.0.0.0:7080", "127.0.0.1:0").Replace(string(text))
+	changed := strings.NewReplacer("0.0.0.0:7443", "127.0.0.1:0", "0.0.0.0:7080", "127.0.0.1:0").Replace(string(text))
 	check(i.TB, os.WriteFile(i.config, []byte(changed), 0o600))
 	role := i.resources()["HostRole"]
 	i.account.roleARN = strings.TrimSpace(i.aws("iam", "get-role", "--role-name", role, "--query", "Role.Arn", "--output", "text"))
