@@ -261,6 +261,8 @@ func TestCommandLine(t *testing.T) {
 		want int // exit code
 	}{
 		"version":            {[]string{"version"}, 0},
+		"version as a flag":  {[]string{"--version"}, 0},
+		"version of a clean": {[]string{"clean", "--version"}, 78},
 		"help":               {[]string{"--help"}, 0},
 		"nothing":            {nil, 78},
 		"an unknown flag":    {[]string{"--confg", "x"}, 78},

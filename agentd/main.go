@@ -63,7 +63,7 @@ func exitCode(err error) int {
 }
 
 const usage = `usage: agentd --config FILE
-       agentd version
+       agentd version, or --version
 
 Units of agentd's own run, as root or as the runner's user:
        agentd prepare --config FILE
@@ -126,6 +126,7 @@ func readOrder(args []string) (order, error) {
 	flags := flag.NewFlagSet("agentd", flag.ContinueOnError)
 	flags.Usage = func() { fmt.Fprint(flags.Output(), usage) }
 	flags.StringVar(&o.config, "config", "", "the configuration file")
+	version := flags.Bool("version", false, "print the version")
 	flags.Int64Var(&o.assignment, "assignment", 0, "the assignment that ended")
 	err := flags.Parse(args)
 	if err == nil && flags.NArg() > 0 {
@@ -134,6 +135,9 @@ func readOrder(args []string) (order, error) {
 	}
 	if err != nil {
 		return o, err
+	}
+	if *version && o.what == "" {
+		o.what = "version"
 	}
 	if err := o.check(flags.Args()); err != nil {
 		flags.Usage()

@@ -110,6 +110,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	case "help", "-h", "-help", "--help":
 		fmt.Fprint(stdout, usage())
 		return nil
+	case "-version", "--version":
+		args = append([]string{"version"}, args[1:]...)
 	}
 	c, err := find(args)
 	if err != nil {
@@ -143,7 +145,7 @@ func commands() []command {
 		{"ca init", "--dir DIR --host NAMES [flags]", "make a private authority, and controld's certificate", caInit},
 		{"ca issue", "--dir DIR [flags] NAME", "make the client certificate of an operator, or renew controld's", caIssue},
 		{"github-standin", "--addr ADDR --state-dir DIR [flags]", "run the GitHub stand-in alone", githubStandin},
-		{"version", "", "print version, commit and Go version", version},
+		{"version", "", "print version, commit and Go version; also as --version", version},
 	}
 }
 

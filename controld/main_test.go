@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -130,6 +131,8 @@ func TestCommandLines(t *testing.T) {
 		"nothing":              {nil, 2, []string{"controld dev [flags]  ", "no command is given"}},
 		"help":                 {[]string{"--help"}, 0, []string{"controld serve --config FILE  "}},
 		"version":              {[]string{"version"}, 0, []string{"controld ", "commit ", "go1."}},
+		"version as a flag":    {[]string{"--version"}, 0, []string{"controld ", "commit ", "go1."}},
+		"version of a version": {[]string{"--version", "now"}, 2, []string{`"now" is one argument too many`}},
 		"unknown command":      {[]string{"sreve"}, 2, []string{`"sreve" is not a command`, "commands: dev, serve, config check"}},
 		"half a command":       {[]string{"config"}, 2, []string{`"config" is not a command`, "config check"}},
 		"unknown flag":         {[]string{"dev", "--bogus"}, 2, []string{"-bogus", "usage: controld dev", "controld dev --help"}},
@@ -196,5 +199,23 @@ func TestStopIsBounded(t *testing.T) {
 	done <- errors.New("as it ended")
 	if err := wait(ctx, done); err == nil || err.Error() != "as it ended" {
 		t.Errorf("wait returns %v", err)
+	}
+}
+
+// TestVersions: each program says which build it is, by a command and by a flag.
+func TestVersions(t *testing.T) {
+	dir := programsBesideEachOther(t)
+	for _, name := range []string{"controld", "agentd", "standin-runner"} {
+		var said []string
+		for _, arg := range []string{"version", "--version"} {
+			out, err := exec.CommandContext(t.Context(), filepath.Join(dir, name), arg).CombinedOutput()
+			if err != nil {
+				t.Errorf("%s %s: %v\n%s", name, arg, err, out)
+			}
+			said = append(said, string(out))
+		}
+		if said[0] != said[1] || !strings.HasPrefix(said[0], name+" ") || !strings.Contains(said[0], "go1.") {
+			t.Errorf("%s says %q", name, said)
+		}
 	}
 }
