@@ -40,6 +40,7 @@ help: ## say what the targets do
 
 build: ## build bin/controld, bin/agentd and bin/standin-runner
 	@mkdir -p bin
+	@echo 'building controld, agentd and standin-runner into bin/ (some minutes the first time)'
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ $(PROGRAMS)
 
 packages: $(TOOLS)/nfpm ## deb and rpm of both daemons, for amd64 and arm64, in bin/packages
@@ -74,7 +75,7 @@ demo: build ## a workflow on this machine, cold, warm and hot, with tables of wh
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./internal/demo
 	bin/demo $(ARGS)
 
-run: build $(TOOLS)/grpcurl ## the whole system on this machine, staying up, with grpcurl lines to try (ARGS=)
+run: build $(TOOLS)/grpcurl ## the whole system on this machine, staying up, with grpcurl lines to try (ARGS=--boot-time=1m)
 	@ln -sf $(TOOLS)/grpcurl bin/grpcurl
 	@exec scripts/run $(ARGS)
 

@@ -94,7 +94,11 @@ func (c *call) flags(err error) error {
 // devConfiguration is the configuration that dev makes of its flags and its file.
 func devConfiguration(o *dev.Options, programs dev.Programs, rules ...config.Rule) (*config.Config, error) {
 	c, err := o.Configuration(programs, rules...)
-	if err != nil {
+	var flag *dev.FlagError
+	switch {
+	case errors.As(err, &flag):
+		return nil, err
+	case err != nil:
 		return nil, wrongConfig(err)
 	}
 	return c, nil

@@ -137,6 +137,7 @@ func TestDevRefuses(t *testing.T) {
 		"a read-only directory":     {[]string{"--state-dir", "/proc/sys"}, 1, []string{"--state-dir /proc/sys: not writable"}},
 		"a directory not to be had": {[]string{"--state-dir", "/proc/remuda"}, 1, []string{"--state-dir /proc/remuda: make it"}},
 		"a file as its directory":   {[]string{"--state-dir", broken}, 1, []string{"--state-dir " + broken, "not a directory"}},
+		"hosts that never boot":     {[]string{"--state-dir", other, "--boot-time", "10m"}, 2, []string{"--boot-time 10m0s is not less than timeouts.creation (10m0s)"}},
 		"a configuration for AWS":   {[]string{"--state-dir", other, "--config", awsExample}, 78, []string{awsExample + ":21:1: aws: is there", "controld serve"}},
 		"a configuration not right": {[]string{"--state-dir", other, "--config", broken}, 78, []string{broken + ":2:8: sweeps.due: "}},
 	}

@@ -153,6 +153,7 @@ func TestCommandLines(t *testing.T) {
 		"dev off loopback":           {[]string{"dev", "--http-addr", "0.0.0.0:7080"}, 2, []string{"--http-addr 0.0.0.0:7080: not a loopback address"}},
 		"dev with no address":        {[]string{"dev", "--grpc-addr", "7443"}, 2, []string{"--grpc-addr 7443: not an address"}},
 		"dev without a directory":    {[]string{"dev", "--state-dir", ""}, 2, []string{"--state-dir is empty"}},
+		"dev that boots too soon":    {[]string{"dev", "--boot-time", "-1s"}, 2, []string{"--boot-time -1s is negative"}},
 		"dev in a file":              {[]string{"dev", "--state-dir", file}, 1, []string{"--state-dir " + file + ": "}},
 		"dev below a file":           {[]string{"dev", "--state-dir", file + "/dev"}, 1, []string{"--state-dir " + file + "/dev: make it: "}},
 		"stand-in without flags":     {[]string{"github-standin"}, 2, []string{"--addr and --state-dir are required"}},

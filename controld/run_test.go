@@ -19,7 +19,7 @@ func TestRunSuggestsWhatWorks(t *testing.T) {
 	}
 	for name, text := range map[string]string{
 		"scripts/run":  string(script),
-		"bin/controld": "#!/bin/sh\necho ready grpc=127.0.0.1:1 http=127.0.0.1:2 github=127.0.0.1:3 state=/s\n",
+		"bin/controld": "#!/bin/sh\necho \"$@\"\necho ready grpc=127.0.0.1:1 http=127.0.0.1:2 github=127.0.0.1:3 state=/s\n",
 	} {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700); err != nil {
 			t.Fatal(err)
@@ -28,14 +28,19 @@ func TestRunSuggestsWhatWorks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	boots := write(t, "boots.yaml", "compute: {process: {boot_delay: 1s}}\n")
 	for name, test := range map[string]struct {
 		args []string
 		want string
 	}{
-		"none":         {nil, "snapshot --state-dir /s |"},
-		"another flag": {[]string{"--state-dir", "/s"}, "snapshot --state-dir /s |"},
-		"one":          {[]string{"--config", "my pools.yaml"}, `snapshot --state-dir /s --config my\ pools.yaml |`},
-		"with an =":    {[]string{"--state-dir=/s", "-config=pools.yaml"}, "snapshot --state-dir /s --config pools.yaml |"},
+		"none":           {nil, "snapshot --state-dir /s |"},
+		"another flag":   {[]string{"--state-dir", "/s"}, "snapshot --state-dir /s |"},
+		"one":            {[]string{"--config", "my pools.yaml"}, `snapshot --state-dir /s --config my\ pools.yaml |`},
+		"one that boots": {[]string{"--config", boots}, "dev --config " + boots + "\n"},
+		"a boot":         {nil, "dev --boot-time 5s\n"},
+		"its own boot":   {[]string{"--boot-time", "1m"}, "Hosts take 1m to boot: "},
+		"boot with =":    {[]string{"-boot-time=0"}, "Hosts take 0 to boot: "},
+		"with an =":      {[]string{"--state-dir=/s", "-config=pools.yaml"}, "snapshot --state-dir /s --config pools.yaml |"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, err := exec.CommandContext(t.Context(), filepath.Join(dir, "scripts", "run"), test.args...).CombinedOutput()

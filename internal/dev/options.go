@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -24,6 +25,8 @@ type Options struct {
 	StateDir string
 	// GitHub is how slow the stand-in is, if dev starts it.
 	GitHub StandinTimes
+	// BootTime is how long a host takes to boot; 0: what the configuration says.
+	BootTime time.Duration
 	// Config is the path of a configuration file; empty: there is none.
 	Config string
 }
@@ -34,6 +37,8 @@ func (o *Options) Define(f *flag.FlagSet) {
 	f.StringVar(&o.HTTPAddr, "http-addr", "127.0.0.1:7080", "where health and metrics are served, an `ADDR`")
 	f.StringVar(&o.GitHubAddr, "github-addr", "127.0.0.1:7081", "where the GitHub stand-in listens, an `ADDR`")
 	f.StringVar(&o.StateDir, "state-dir", filepath.Join(".state", "dev"), "the `DIR` of store, hosts and stand-in, with which the next start goes on")
+	f.DurationVar(&o.BootTime, "boot-time", 0, "how long a host takes to boot, a `TIME`, so that cold and warm starts differ;\n"+
+		"with 0 it is compute.process.boot_delay of the configuration, which is no time at all by default")
 	o.GitHub.Define(f)
 	f.StringVar(&o.Config, "config", "", "a configuration `FILE`: pools, classes, timeouts, sweeps, boot delay, zones, capacity, log;\n"+
 		"addresses, TLS, paths, and the URL and token of GitHub are those of dev, whatever it says")
@@ -62,8 +67,11 @@ func (o *Options) Complete() error {
 			return &FlagError{fmt.Sprintf("%s %s: %v", f.name, f.addr, err)}
 		}
 	}
-	if o.StateDir == "" {
+	switch {
+	case o.StateDir == "":
 		return &FlagError{"--state-dir is empty"}
+	case o.BootTime < 0:
+		return &FlagError{fmt.Sprintf("--boot-time %s is negative", o.BootTime)}
 	}
 	if err := o.resolve(); err != nil {
 		return fmt.Errorf("--state-dir %s: %w", o.StateDir, err)
@@ -130,6 +138,12 @@ func (o *Options) Configuration(programs Programs, rules ...config.Rule) (*confi
 	c.Compute.Process.Directory = o.StateDir
 	c.Compute.Process.Agentd = programs.Agentd
 	c.Compute.Process.Runner = filepath.Join(o.StateDir, "runner")
+	if o.BootTime > 0 {
+		c.Compute.Process.BootDelay = o.BootTime
+	}
+	if delay := c.Compute.Process.BootDelay; delay >= c.Timeouts.Creation {
+		return nil, &FlagError{fmt.Sprintf("--boot-time %s is not less than timeouts.creation (%s): no host would ever be ready", delay, c.Timeouts.Creation)}
+	}
 	c.GitHub = config.GitHub{
 		TokenFile: tokenFile, Scope: c.GitHub.Scope, RunnerGroup: c.GitHub.RunnerGroup, Repositories: c.GitHub.Repositories,
 	}
