@@ -145,7 +145,7 @@ func New(o Options) (*Fleet, error) {
 		return nil, fmt.Errorf("new fleet: %w", err)
 	}
 	if f.jobs != nil {
-		f.jobs.OnJob = f.services.NudgeForJob
+		f.jobs.OnJob, f.jobs.OnStart = f.services.NudgeForJob, o.Observer.JobStarted
 	}
 	return f, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/fleet/ports"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy/runnerage"
 )
@@ -22,16 +23,7 @@ type endings struct {
 	at map[string]time.Time
 }
 
-type silent struct{}
-
-func (silent) Claimed(time.Duration)              {}
-func (silent) Registered(time.Duration)           {}
-func (silent) Released(time.Duration)             {}
-func (silent) Swept(string, time.Duration, error) {}
-
-func (silent) Decided(lifecycle.Action, lifecycle.ReasonCode) {}
-func (silent) Guarded(string, int)                            {}
-func (silent) MachineGone(string)                             {}
+type silent = ports.SilentObserver
 
 func (e *endings) RunnersEnd(at map[string]time.Time) { e.at = at }
 

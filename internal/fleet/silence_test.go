@@ -105,8 +105,6 @@ type guards struct {
 	held map[string]int
 }
 
-func (*guards) RunnersEnd(map[string]time.Time) {}
-
 func (g *guards) Guarded(guard string, held int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/fleet"
-	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
@@ -22,19 +21,11 @@ func (g slowGitHub) DeleteRunner(ctx context.Context, repository string, id int6
 
 // dueSweeps notes the longest time between the ends of two due sweeps.
 type dueSweeps struct {
+	silent
 	mu   sync.Mutex
 	last time.Time
 	gap  time.Duration
 }
-
-func (*dueSweeps) Claimed(time.Duration)           {}
-func (*dueSweeps) Registered(time.Duration)        {}
-func (*dueSweeps) Released(time.Duration)          {}
-func (*dueSweeps) RunnersEnd(map[string]time.Time) {}
-
-func (*dueSweeps) Decided(lifecycle.Action, lifecycle.ReasonCode) {}
-func (*dueSweeps) Guarded(string, int)                            {}
-func (*dueSweeps) MachineGone(string)                             {}
 
 func (d *dueSweeps) Swept(sweep string, _ time.Duration, _ error) {
 	if sweep != "due" {

@@ -19,9 +19,11 @@ import (
 )
 
 // The buckets, in seconds. A phase of a host's life takes from 10 ms, warm and on one machine, to the 30
-// minutes that the longest Provision may wait. A request may be as quick as a read of one row.
+// minutes that the longest Provision may wait. GitHub gives the times of jobs in seconds, and lets one wait for a day. A request may be as
+// quick as a read of one row.
 var (
 	phaseBuckets = []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30, 45, 60, 90, 120, 300, 600, 1800}
+	queueBuckets = []float64{1, 2, 5, 10, 20, 30, 45, 60, 90, 120, 180, 300, 600, 1800, 3600, 10800, 86400}
 	sweepBuckets = []float64{.001, .005, .01, .05, .1, .5, 1, 2.5, 5, 10, 30, 60, 300}
 	rpcBuckets   = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800}
 )
@@ -30,6 +32,10 @@ var (
 type Metrics struct {
 	registry *prometheus.Registry
 	phase    map[string]prometheus.Histogram
+	starts   *prometheus.HistogramVec
+	taken    *prometheus.CounterVec
+	queued   *prometheus.HistogramVec
+	busy     prometheus.Gauge
 	calls    *prometheus.CounterVec
 	decided  *prometheus.CounterVec
 	sweeps   *prometheus.HistogramVec
@@ -52,38 +58,50 @@ func NewMetrics() *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(),
 		phase: map[string]prometheus.Histogram{
-			"claim":    phase("claim", "From the start of a Provision to the claim of a pooled host."),
-			"register": phase("register", "From the claim or launch of a host to its registration."),
-			"release":  phase("release", "From the release of a host to its return to the pool."),
+			"claim":    phase("claim", "From the start of a Provision to the claim of its hosts, if all of them waited in the pool."),
+			"register": phase("register", "From the claim or launch of a host to its readiness for jobs."),
+			"release":  phase("release", "From the release of a host to its return to the pool, clean."),
 		},
+		starts: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "remuda_provision_duration_seconds", Help: "From a request to the readiness of all its hosts, by how the slowest of them came.", Buckets: phaseBuckets,
+		}, []string{"start"}),
+		taken: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "remuda_hosts_taken_total", Help: "Hosts that requests got: those that waited in the pool, and those that were launched.",
+		}, []string{"pool", "from"}),
+		queued: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "remuda_job_queue_duration_seconds", Help: "From the queueing of a job of a job pool to its start on a runner, as GitHub reports both.", Buckets: queueBuckets,
+		}, []string{"pool"}),
+		busy: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "remuda_hosts_busy", Help: "Hosts with a job, at the last liveness sweep. One replica sweeps at a time: take the most over all.",
+		}),
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "remuda_calls_total", Help: "Calls to the store, the queue, the cloud and GitHub.",
+			Name: "remuda_calls_total", Help: "Calls to the store, the queue, the cloud, GitHub, and the services of runners, by their class of error.",
 		}, []string{"operation", "result"}),
 		decided: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "remuda_decisions_total", Help: "Decisions and actions that the history has, by their reason codes.",
+			Name: "remuda_decisions_total", Help: "Decisions and actions that the history of events has, by their reason codes.",
 		}, []string{"action", "code"}),
 		sweeps: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "remuda_sweep_duration_seconds", Help: "How long sweeps took.", Buckets: sweepBuckets,
+			Name: "remuda_sweep_duration_seconds", Help: "How long the sweeps of this replica took, by their class of error.", Buckets: sweepBuckets,
 		}, []string{"sweep", "result"}),
 		ages:  newAges(),
 		hosts: &gauges{descs: []*prometheus.Desc{hostsDesc}},
 		rpcs: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "remuda_grpc_request_duration_seconds", Help: "gRPC requests; the count is that of the requests.", Buckets: rpcBuckets,
+			Name: "remuda_grpc_request_duration_seconds", Help: "How long gRPC requests took, by method and status code. A Provision waits for its hosts.", Buckets: rpcBuckets,
 		}, []string{"method", "code"}),
 		webhooks: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "remuda_webhooks_total", Help: "Deliveries of GitHub's webhooks.",
+			Name: "remuda_webhooks_total", Help: "Deliveries of GitHub's webhooks, by event and by what came of them.",
 		}, []string{"event", "outcome"}),
 		runners: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "remuda_runner_version_ends_timestamp_seconds", Help: "When GitHub stops giving jobs to a version of actions/runner that hosts have.",
 		}, []string{"version"}),
 		budgets: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "remuda_github_requests_remaining", Help: "Requests to GitHub's API that are left until its limit is reset.",
+			Name: "remuda_github_requests_remaining", Help: "Requests that GitHub's API takes from a credential until its limit is reset, as far as is known.",
 		}, []string{"credential"}),
 		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "remuda_jobs_waiting", Help: "Queued jobs of a job pool that no runner has taken.",
+			Name: "remuda_jobs_waiting", Help: "Queued jobs of a job pool that no runner has taken, at most 2000.",
 		}, []string{"pool"}),
 		turns: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "remuda_turns_open", Help: "Hosts that are at work for a job pool, or about to be.",
+			Name: "remuda_turns_open", Help: "Slots of a job pool: hosts at work for it, or about to be.",
 		}, []string{"pool"}),
 		held: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "remuda_fleet_held", Help: "1 while an operator holds the whole fleet, so that nothing is ended; else 0.",
@@ -104,6 +122,7 @@ func NewMetrics() *Metrics {
 	for _, h := range m.phase {
 		m.registry.MustRegister(h)
 	}
+	m.registry.MustRegister(m.starts, m.taken, m.queued, m.busy)
 	m.registry.MustRegister(m.calls, m.decided, m.sweeps, m.ages, m.hosts, m.rpcs, m.webhooks, m.runners, m.budgets, m.waiting, m.turns, m.held, m.guarded, m.gone, m.services, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
@@ -127,6 +146,25 @@ func (m *Metrics) Registered(d time.Duration) { m.observe("register", d) }
 
 // Released counts a host that was clean d after its release.
 func (m *Metrics) Released(d time.Duration) { m.observe("release", d) }
+
+// Provisioned counts a request that had all its hosts after d. start is cold, warm or hot.
+func (m *Metrics) Provisioned(start string, d time.Duration) {
+	m.starts.WithLabelValues(start).Observe(d.Seconds())
+}
+
+// Took counts the hosts that a request of a pool got.
+func (m *Metrics) Took(pool string, pooled, launched int) {
+	m.taken.WithLabelValues(pool, "pool").Add(float64(pooled))
+	m.taken.WithLabelValues(pool, "launch").Add(float64(launched))
+}
+
+// JobStarted counts a job of a job pool that a runner took d after it was queued.
+func (m *Metrics) JobStarted(pool string, d time.Duration) {
+	m.queued.WithLabelValues(pool).Observe(d.Seconds())
+}
+
+// Busy says how many hosts have a job.
+func (m *Metrics) Busy(hosts int) { m.busy.Set(float64(hosts)) }
 
 func (m *Metrics) observe(phase string, d time.Duration) { m.phase[phase].Observe(d.Seconds()) }
 
@@ -318,7 +356,7 @@ func gauge(desc *prometheus.Desc, value int, labels ...string) prometheus.Metric
 	return prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(value), labels...)
 }
 
-var hostsDesc = prometheus.NewDesc("remuda_hosts", "Hosts when they were last counted.", []string{"state", "pool"}, nil)
+var hostsDesc = prometheus.NewDesc("remuda_hosts", "Living hosts when they were last counted, at most 30 seconds ago.", []string{"state", "pool"}, nil)
 
 // SetHosts replaces the counts of hosts, all at once. A group that is missing is gone.
 func (m *Metrics) SetHosts(counts map[HostsOf]int) {

@@ -48,6 +48,13 @@ func TestMetrics(t *testing.T) {
 	m.Decided(lifecycle.ActionKeep, lifecycle.ReasonYoung)
 	m.SetHosts(map[telemetry.HostsOf]int{{Pool: "default", State: lifecycle.StateIdle}: 7, {Pool: "gone", State: lifecycle.StateRunning}: 1})
 	m.SetHosts(map[telemetry.HostsOf]int{{Pool: "default", State: lifecycle.StateIdle}: 3})
+	m.Provisioned("cold", 40*time.Second)
+	m.Provisioned("hot", 500*time.Millisecond)
+	m.Took("default", 3, 1)
+	m.Took("default", 0, 2)
+	m.JobStarted("small", 7*time.Second)
+	m.Busy(4)
+	m.Busy(3)
 	want := []string{
 		"remuda_claim_duration_seconds_sum 0.25",
 		"remuda_claim_duration_seconds_count 1",
@@ -56,6 +63,15 @@ func TestMetrics(t *testing.T) {
 		`remuda_grpc_request_duration_seconds_sum{code="OK",method="Provision"} 0.5`,
 		`remuda_grpc_request_duration_seconds_count{code="OK",method="Provision"} 1`,
 		`remuda_hosts{pool="default",state="idle"} 3`,
+		"remuda_hosts_busy 3",
+		`remuda_hosts_taken_total{from="launch",pool="default"} 3`,
+		`remuda_hosts_taken_total{from="pool",pool="default"} 3`,
+		`remuda_job_queue_duration_seconds_sum{pool="small"} 7`,
+		`remuda_job_queue_duration_seconds_count{pool="small"} 1`,
+		`remuda_provision_duration_seconds_sum{start="cold"} 40`,
+		`remuda_provision_duration_seconds_count{start="cold"} 1`,
+		`remuda_provision_duration_seconds_sum{start="hot"} 0.5`,
+		`remuda_provision_duration_seconds_count{start="hot"} 1`,
 		"remuda_register_duration_seconds_sum 30",
 		"remuda_register_duration_seconds_count 1",
 		"remuda_release_duration_seconds_sum 3",
@@ -63,7 +79,7 @@ func TestMetrics(t *testing.T) {
 		`remuda_webhooks_total{event="other",outcome="ignored"} 1`,
 		`remuda_webhooks_total{event="workflow_job",outcome="accepted"} 2`,
 	}
-	got := scrape(m, "remuda_claim", "remuda_decisions", "remuda_register", "remuda_release", "remuda_grpc", "remuda_hosts", "remuda_webhooks")
+	got := scrape(m, "remuda_claim", "remuda_decisions", "remuda_register", "remuda_release", "remuda_grpc", "remuda_hosts", "remuda_webhooks", "remuda_job_", "remuda_provision")
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}

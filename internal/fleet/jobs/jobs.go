@@ -47,6 +47,8 @@ type Jobs struct {
 	Pools     map[string]ports.Pool
 	// Repositories are those whose waiting jobs are listed where there are no missed deliveries to ask for.
 	Repositories []string
+	// OnStart is called with the pool of a job that a runner has taken, and how long the job waited for it; nil: nothing is.
+	OnStart func(pool string, waited time.Duration)
 	// OnJob is called with the job of each webhook that TakeWebhook gets, whether the
 	// fleet serves the job or not.
 	OnJob func(lifecycle.WorkflowJob)

@@ -395,11 +395,13 @@ func (h *webhookOp) freeHost(ctx context.Context, _ time.Time) (op.Progress, err
 // noteJob writes what is newly known about a job, and returns the stored row. A job's
 // state only moves forward, since webhooks come late and more than once.
 func (js *Jobs) noteJob(ctx context.Context, row lifecycle.Job, now time.Time) (stored lifecycle.Job, err error) {
+	started := false
 	err = op.Rewrite(fmt.Sprintf("job %d", row.ID), func() (err error) {
 		stored, err = js.Options.Store.Job(ctx, row.ID)
+		before := stored
 		switch {
 		case errors.Is(err, lifecycle.ErrNotFound):
-			stored = newJob(row, now)
+			before, stored = lifecycle.Job{}, newJob(row, now)
 			err = js.Options.Store.CreateJob(ctx, stored)
 		case err == nil && ahead(row.State, stored.State):
 			stored, err = js.Options.Store.UpdateJob(ctx, advance(stored, row, now))
@@ -407,10 +409,17 @@ func (js *Jobs) noteJob(ctx context.Context, row lifecycle.Job, now time.Time) (
 		if err != nil {
 			return fmt.Errorf("write job %d: %w", row.ID, err)
 		}
+		started = !hasRunner(before) && hasRunner(stored)
 		return nil
 	})
+	if started && stored.Pool != "" && js.OnStart != nil {
+		js.OnStart(stored.Pool, max(0, stored.StartedAt.Sub(stored.QueuedAt)))
+	}
 	return stored, err
 }
+
+// hasRunner reports whether a runner has taken a job. One that was canceled before has a start and no runner.
+func hasRunner(j lifecycle.Job) bool { return j.RunnerName != "" && !j.StartedAt.IsZero() }
 
 const (
 	// jobLook is after what time without news GitHub is asked about a job, in case its webhooks were lost.

@@ -238,6 +238,15 @@ type Observer interface {
 	Registered(d time.Duration)
 	// Released: a host was pooled, d after its release.
 	Released(d time.Duration)
+	// Took: a request has more hosts of a pool: some that waited in it, and some that were launched.
+	Took(pool string, pooled, launched int)
+	// Provisioned: a request had all its hosts d after it was made. start is how the slowest of them came: "cold", launched for it;
+	// "warm", from the pool; or "hot", from the pool with a runner that listened already.
+	Provisioned(start string, d time.Duration)
+	// JobStarted: a runner took a job of a job pool, d after GitHub had queued it.
+	JobStarted(pool string, d time.Duration)
+	// Busy: so many hosts have a job, as their agents reported to the liveness sweep.
+	Busy(hosts int)
 	// Swept: a sweep ended after d, with err or well.
 	Swept(sweep string, d time.Duration, err error)
 	// Decided: an action was decided, or carried out, for a reason.
@@ -258,6 +267,14 @@ func (SilentObserver) Claimed(time.Duration) {}
 func (SilentObserver) Registered(time.Duration) {}
 
 func (SilentObserver) Released(time.Duration) {}
+
+func (SilentObserver) Took(string, int, int) {}
+
+func (SilentObserver) Provisioned(string, time.Duration) {}
+
+func (SilentObserver) JobStarted(string, time.Duration) {}
+
+func (SilentObserver) Busy(int) {}
 
 func (SilentObserver) Swept(string, time.Duration, error) {}
 

@@ -296,6 +296,7 @@ func (p *Provision) settle(ctx context.Context, now time.Time) (op.Progress, err
 	}
 	return p.write(ctx, q, now, func() {
 		p.Events.RecordEffect(op.RequestEvent(q, lifecycle.ActionSettle, settled(q), now))
+		p.observeOutcome(q, now)
 	})
 }
 

@@ -219,6 +219,7 @@ func (p *Provision) closeLaunch(ctx context.Context, now time.Time) (op.Progress
 		p.Events.RecordEffect(op.RequestEvent(q, lifecycle.ActionLaunch, lifecycle.Reason{Code: lifecycle.ReasonShortage, Text: short.Error()}, now))
 	}
 	progress, err := p.write(ctx, q, now, func() {
+		p.observeTaken(q.Taken[len(q.Taken)-len(p.unrecorded):])
 		p.unrecorded, p.launcher = nil, Launcher{}
 		if short != nil && !fellBack {
 			p.retryAt = now.Add(p.env.Timing.Relaunch)

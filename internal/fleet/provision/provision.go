@@ -417,6 +417,7 @@ func (p *Provision) recordClaims(ctx context.Context, now time.Time) (op.Progres
 		q.Taken = append(q.Taken, lifecycle.Taken{HostKey: r.HostKey, InstanceID: r.InstanceID, Reused: r.Assignment > 1})
 	}
 	return p.write(ctx, q, now, func() {
+		p.observeTaken(q.Taken[len(q.Taken)-len(p.unrecorded):])
 		p.unrecorded, p.looks = nil, 0
 		p.search = selecting
 	})

@@ -147,12 +147,6 @@ func (p *Provision) selectNext(ctx context.Context, now time.Time) (op.Progress,
 	return op.Again, nil
 }
 
-func (p *Provision) observeClaim(now time.Time) {
-	if len(p.q.Taken) > 0 && p.q.Launches == 0 && !p.began.IsZero() {
-		p.env.Observer.Claimed(now.Sub(p.began))
-	}
-}
-
 // receive receives messages from the queue, at most as many as hosts are needed.
 func (p *Provision) receive(ctx context.Context, now time.Time) (op.Progress, error) {
 	got, err := p.env.Queue.Receive(ctx, p.queueName(), min(ports.ReceiveAtMost, p.lacks()))

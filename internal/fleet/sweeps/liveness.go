@@ -32,6 +32,7 @@ func (s *LivenessSweep) read(ctx context.Context, now time.Time) (op.Progress, e
 		return op.Again, err
 	}
 	s.env.versions.note(reports)
+	s.env.Observer.Busy(busy(reports, now))
 	hosts := len(keys)
 	suspects := slices.DeleteFunc(keys, func(key string) bool {
 		p, told := reports[key]
@@ -51,6 +52,16 @@ func (s *LivenessSweep) read(ctx context.Context, now time.Time) (op.Progress, e
 		return op.Done, nil
 	}
 	return s.Then(s.host)
+}
+
+// busy counts the hosts with a job whose agents are heard.
+func busy(reports map[string]lifecycle.Report, now time.Time) (n int) {
+	for _, p := range reports {
+		if p.Busy && now.Sub(p.HeartbeatAt) < lifecycle.DefaultPolicy().Silence {
+			n++
+		}
+	}
+	return n
 }
 
 // keepReports is how long the report of a host without a record is kept after its last heartbeat. A job may run for 120 hours, and

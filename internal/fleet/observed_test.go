@@ -1,0 +1,161 @@
+package fleet_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/remuda-ci/remuda/internal/fleet"
+)
+
+// noted keeps what metrics are made of.
+type noted struct {
+	silent
+	mu     sync.Mutex
+	lines  []string
+	waits  []time.Duration // of jobs, in the order of their starts
+	busy   int
+	starts map[string]time.Duration // by start, the longest
+}
+
+func (n *noted) Took(pool string, pooled, launched int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.lines = append(n.lines, fmt.Sprintf("%s: %d pooled, %d launched", pool, pooled, launched))
+}
+
+func (n *noted) Provisioned(start string, d time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.lines = append(n.lines, start)
+	if n.starts == nil {
+		n.starts = map[string]time.Duration{}
+	}
+	n.starts[start] = max(d, n.starts[start])
+}
+
+func (n *noted) JobStarted(pool string, d time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.lines, n.waits = append(n.lines, pool), append(n.waits, d)
+}
+
+func (n *noted) Busy(hosts int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.busy = hosts
+}
+
+// said are the lines since the last call.
+func (n *noted) said() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	lines := n.lines
+	n.lines = nil
+	return lines
+}
+
+// TestHowHostsCameIsObserved: by launch, from the pool, from the pool with a listening runner, and both.
+func TestHowHostsCameIsObserved(t *testing.T) {
+	for name, test := range map[string]struct {
+		in     func(*testing.T, func(context.Context, *testing.T, *world), ...func(*fleet.Options))
+		pooled string
+	}{
+		"hot":  {inStandbyWorld, "hot"},
+		"warm": {inCleanWorld, "warm"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			heard := &noted{}
+			test.in(t, func(ctx context.Context, t *testing.T, w *world) {
+				w.mustProvision(ctx, demand("1", "a", 1))
+				if diff := cmp.Diff([]string{"default: 0 pooled, 1 launched", "cold"}, heard.said()); diff != "" {
+					t.Errorf("a launch (-want +got):\n%s", diff)
+				}
+				w.release(ctx, "1", true)
+				time.Sleep(time.Minute)
+				w.mustProvision(ctx, demand("2", "b", 1))
+				if diff := cmp.Diff([]string{"default: 1 pooled, 0 launched", test.pooled}, heard.said()); diff != "" {
+					t.Errorf("a claim (-want +got):\n%s", diff)
+				}
+				w.release(ctx, "2", true)
+				time.Sleep(time.Minute)
+				w.mustProvision(ctx, demand("3", "c", 2))
+				got := heard.said()
+				slices.Sort(got)
+				if diff := cmp.Diff([]string{"cold", "default: 0 pooled, 1 launched", "default: 1 pooled, 0 launched"}, got); diff != "" {
+					t.Errorf("both (-want +got):\n%s", diff)
+				}
+				if d := heard.starts[test.pooled]; d > time.Second || d > heard.starts["cold"] {
+					t.Errorf("they took %v", heard.starts)
+				}
+			}, func(o *fleet.Options) { o.Observer = heard })
+		})
+	}
+}
+
+// inCleanWorld is inStandbyWorld without hosts that listen ahead of need.
+func inCleanWorld(t *testing.T, do func(ctx context.Context, t *testing.T, w *world), change ...func(*fleet.Options)) {
+	t.Helper()
+	inStandbyWorld(t, do, append([]func(*fleet.Options){func(o *fleet.Options) {
+		p := o.Pools["default"]
+		p.Policy.Standby = ""
+		o.Pools["default"] = p
+	}}, change...)...)
+}
+
+// TestBusyHostsAreObserved by the liveness sweep, as far as their agents are heard.
+func TestBusyHostsAreObserved(t *testing.T) {
+	heard := &noted{}
+	inCleanWorld(t, func(ctx context.Context, t *testing.T, w *world) {
+		got := w.mustProvision(ctx, demand("1", "a", 3))
+		w.set(func() { w.busy[got[0].HostKey], w.busy[got[1].HostKey] = true, true })
+		time.Sleep(time.Minute)
+		busy := func() int {
+			heard.mu.Lock()
+			defer heard.mu.Unlock()
+			return heard.busy
+		}
+		if n := busy(); n != 2 {
+			t.Errorf("%d hosts are busy, want 2", n)
+		}
+		w.set(func() { w.busy[got[0].HostKey] = false })
+		time.Sleep(time.Minute)
+		if n := busy(); n != 1 {
+			t.Errorf("%d hosts are busy, want 1", n)
+		}
+	}, func(o *fleet.Options) { o.Observer = heard })
+}
+
+// TestWaitsOfJobsAreObserved: each job counts once, however often and in whatever order its webhooks come, and one that is canceled before a
+// runner has it does not count.
+func TestWaitsOfJobsAreObserved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		heard := &noted{}
+		w := jobWorld(t, 1)
+		w.fleet = w.newFleet("b", func(o *fleet.Options) {
+			withJobs(o, w.hub, 1)
+			o.Observer = heard
+		})
+		w.live(t, func(ctx context.Context) {
+			for id := range int64(3) {
+				w.hub.queue(ctx, poolJob(id+1, time.Now()), time.Minute)
+			}
+			w.until("the first runs", time.Minute, w.ran(1))
+			w.hub.cancel(ctx, 3)
+			w.until("all jobs over", 10*time.Minute, w.allOver)
+			w.until("the pool at rest", 5*time.Minute, w.atRest)
+			if len(heard.waits) != 2 || heard.waits[0] > 30*time.Second || heard.waits[1] < time.Minute {
+				t.Errorf("jobs waited %v; want a short time, and more than a minute", heard.waits)
+			}
+			if lines := heard.said(); !slices.Contains(lines, jobPool) {
+				t.Errorf("the pool is not named in %q", lines)
+			}
+		})
+	})
+}
