@@ -35,7 +35,7 @@ type Metrics struct {
 	starts   *prometheus.HistogramVec
 	taken    *prometheus.CounterVec
 	queued   *prometheus.HistogramVec
-	busy     prometheus.Gauge
+	busy     *recent
 	calls    *prometheus.CounterVec
 	decided  *prometheus.CounterVec
 	sweeps   *prometheus.HistogramVec
@@ -71,9 +71,7 @@ func NewMetrics() *Metrics {
 		queued: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "remuda_job_queue_duration_seconds", Help: "From the queueing of a job of a job pool to its start on a runner, as GitHub reports both.", Buckets: queueBuckets,
 		}, []string{"pool"}),
-		busy: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "remuda_hosts_busy", Help: "Hosts with a job, at the last liveness sweep. One replica sweeps at a time: take the most over all.",
-		}),
+		busy: &recent{desc: prometheus.NewDesc("remuda_hosts_busy", "Hosts with a job, as their agents said at the last liveness sweep. Only the replica that sweeps has it.", nil, nil)},
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "remuda_calls_total", Help: "Calls to the store, the queue, the cloud, GitHub, and the services of runners, by their class of error.",
 		}, []string{"operation", "result"}),
@@ -164,7 +162,7 @@ func (m *Metrics) JobStarted(pool string, d time.Duration) {
 }
 
 // Busy says how many hosts have a job.
-func (m *Metrics) Busy(hosts int) { m.busy.Set(float64(hosts)) }
+func (m *Metrics) Busy(hosts int) { m.busy.set(hosts, time.Now()) }
 
 func (m *Metrics) observe(phase string, d time.Duration) { m.phase[phase].Observe(d.Seconds()) }
 
@@ -313,6 +311,36 @@ func (a *ages) Collect(ch chan<- prometheus.Metric) {
 	now := time.Now()
 	for sweep, at := range last {
 		ch <- prometheus.MustNewConstMetric(a.desc, prometheus.GaugeValue, now.Sub(at).Seconds(), sweep)
+	}
+}
+
+// recentFor is how long a recent gauge keeps its value: several intervals of the sweep that sets it, so that a slow one does not hide it.
+const recentFor = 2 * time.Minute
+
+// recent is a gauge that is gone once it was not set for a while, since another replica sets its own then.
+type recent struct {
+	desc *prometheus.Desc
+
+	mu    sync.Mutex
+	value int
+	at    time.Time
+}
+
+func (r *recent) set(value int, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.value, r.at = value, now
+}
+
+// Describe implements prometheus.Collector.
+func (r *recent) Describe(ch chan<- *prometheus.Desc) { ch <- r.desc }
+
+// Collect implements prometheus.Collector.
+func (r *recent) Collect(ch chan<- prometheus.Metric) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.at.IsZero() && time.Since(r.at) < recentFor {
+		ch <- gauge(r.desc, r.value)
 	}
 }
 

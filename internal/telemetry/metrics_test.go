@@ -162,3 +162,22 @@ func TestSweepAges(t *testing.T) {
 		}
 	})
 }
+
+// TestBusyHostsAreNotRemembered: a replica that no longer sweeps says nothing of them.
+func TestBusyHostsAreNotRemembered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := telemetry.NewMetrics()
+		if got := scrape(m, "remuda_hosts_busy"); len(got) != 0 {
+			t.Errorf("before a sweep: %q", got)
+		}
+		m.Busy(0)
+		time.Sleep(time.Minute)
+		if got := scrape(m, "remuda_hosts_busy"); len(got) != 1 || got[0] != "remuda_hosts_busy 0" {
+			t.Errorf("a minute after a sweep: %q", got)
+		}
+		time.Sleep(time.Minute)
+		if got := scrape(m, "remuda_hosts_busy"); len(got) != 0 {
+			t.Errorf("two minutes after a sweep: %q", got)
+		}
+	})
+}
