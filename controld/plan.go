@@ -9,16 +9,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"syscall"
-	"text/tabwriter"
 	"time"
-	_ "time/tzdata" // so that a period means the same on a machine without time zones
 
 	"github.com/remuda-ci/remuda/internal/config"
 	"github.com/remuda-ci/remuda/internal/dev"
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/inputs"
-	"github.com/remuda-ci/remuda/internal/lifecycle"
+	scaledown "github.com/remuda-ci/remuda/internal/plan"
 	"github.com/remuda-ci/remuda/internal/policy"
 	"github.com/remuda-ci/remuda/internal/telemetry"
 )
@@ -39,16 +36,12 @@ func plan(_ context.Context, call *call) error {
 	case !known:
 		return call.misused("--output %.40q is neither table nor json", output)
 	}
-	data, err := readSnapshot(path)
+	verdicts, err := scaledown.Read(path, os.Stdin)
 	if err != nil {
-		return fmt.Errorf("read snapshot: %w", err)
-	}
-	s, err := policy.ParseSnapshot(data)
-	if err != nil {
-		return fmt.Errorf("read snapshot %s:\n%w", path, err)
+		return err
 	}
 	out := bufio.NewWriter(call.stdout)
-	if err := write(out, s.Plan()); err != nil {
+	if err := write(out, verdicts); err != nil {
 		return fmt.Errorf("write plan: %w", err)
 	}
 	if err := out.Flush(); err != nil {
@@ -57,51 +50,7 @@ func plan(_ context.Context, call *call) error {
 	return nil
 }
 
-// readSnapshot reads at most one byte more than a snapshot may have.
-func readSnapshot(path string) ([]byte, error) {
-	f := os.Stdin
-	if path != "-" {
-		var err error
-		if f, err = os.Open(path); err != nil {
-			return nil, err
-		}
-		defer func() { _ = f.Close() }() // it was only read
-	}
-	data, err := io.ReadAll(io.LimitReader(f, policy.MaxSnapshot+1))
-	if errors.Is(err, syscall.EISDIR) {
-		err = fmt.Errorf("%w; name a file in it", err)
-	}
-	return data, err
-}
-
-var planOutputs = map[string]func(io.Writer, []policy.HostVerdict) error{"json": planJSON, "table": planTable}
-
-// planDecision is a verdict as docs/interfaces.md#the-snapshot-that-plan-reads has it.
-type planDecision struct {
-	InstanceID string           `json:"instance_id"`
-	Action     lifecycle.Action `json:"action"`
-	Reason     string           `json:"reason"`
-}
-
-func planJSON(w io.Writer, verdicts []policy.HostVerdict) error {
-	decisions := []planDecision{}
-	for _, v := range verdicts {
-		decisions = append(decisions, planDecision{v.InstanceID, v.Action, v.Reason})
-	}
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(decisions)
-}
-
-func planTable(w io.Writer, verdicts []policy.HostVerdict) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "INSTANCE\tACTION\tREASON")
-	for _, v := range verdicts {
-		fmt.Fprintf(t, "%s\t%s\t%s\n", v.InstanceID, v.Action, v.Reason)
-	}
-	return t.Flush()
-}
+var planOutputs = map[string]func(io.Writer, []policy.HostVerdict) error{"json": scaledown.JSON, "table": scaledown.Table}
 
 // snapshot writes the present fleet of a configuration, or of a dev, in the format that plan
 // reads. It changes nothing.

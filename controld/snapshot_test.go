@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	standinrunner "github.com/remuda-ci/remuda/internal/githubsim/runner"
+	scaledown "github.com/remuda-ci/remuda/internal/plan"
 	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
@@ -75,7 +76,7 @@ scale_down:
 		t.Errorf("the file: %v, %v", mode, err)
 	}
 	plan := controld(t, "plan", "--snapshot", file, "--output", "json")
-	var planned []planDecision
+	var planned []scaledown.Decision
 	if err := json.Unmarshal([]byte(plan.stdout), &planned); err != nil || len(planned) != len(hosts) {
 		t.Fatalf("plan: %+v, %v", plan, err)
 	}

@@ -119,6 +119,7 @@ var rooms = []room{
 	{"internal/retry", nil, "it waits between tries and does not know of what"},
 	{"internal/logkey", nil, "it is a list of names"},
 	{"internal/secretfile", []string{"internal/lifecycle"}, "it reads secrets, whatever they are for"},
+	{"internal/plan", []string{"internal/policy", "internal/lifecycle"}, "it reads a fleet from a file and prints what policy decides about it"},
 	{"internal/cost", []string{"internal/aws"}, "it turns counts of calls into dollars, from any caller"},
 	{"internal/awstest", []string{"internal/aws", "internal/compute", "internal/lifecycle"},
 		"it is the emulators' side: it sets up the SDK as the product does, and knows EC2's catalogue and the words for it"},
