@@ -11,8 +11,8 @@ COMMIT ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
 TELEMETRY := github.com/remuda-ci/remuda/internal/telemetry
 LDFLAGS := -X $(TELEMETRY).Version=$(VERSION) -X $(TELEMETRY).Commit=$(COMMIT)
 
-# What the daemons are made of; internal/githubsim/cmd/standin-runner is what the stand-in's hosts run.
-PROGRAMS := ./controld ./agentd ./internal/githubsim/cmd/standin-runner
+# The daemons and the command for people; internal/githubsim/cmd/standin-runner is what the stand-in's hosts run.
+PROGRAMS := ./controld ./agentd ./remuda ./internal/githubsim/cmd/standin-runner
 
 # The tools of internal/tools/go.mod, built once for each set of versions: another go.sum is another directory.
 TOOLS_KEY := $(shell { cat internal/tools/go.mod internal/tools/go.sum; go env GOVERSION; } | sha256sum | cut -c1-12)
@@ -33,15 +33,21 @@ PROTO_TOOLS := $(addprefix $(TOOLS)/,buf protoc-gen-go protoc-gen-go-grpc)
 RELEASE_TOOLS := $(addprefix $(TOOLS)/,nfpm cyclonedx-gomod ociimage)
 LINT_TOOLS := $(PROTO_TOOLS) $(addprefix $(TOOLS)/,staticcheck deadcode)
 
-.PHONY: help build packages release release-tools proto lint test test-host test-upgrade demo run sim soak bench benchstat clean
+.PHONY: help build man packages release release-tools proto lint test test-host test-upgrade demo run sim soak bench benchstat clean
 
 help: ## say what the targets do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-build: ## build bin/controld, bin/agentd and bin/standin-runner
+build: ## build bin/controld, bin/agentd, bin/remuda and bin/standin-runner
 	@mkdir -p bin
-	@echo 'building controld, agentd and standin-runner into bin/ (some minutes the first time)'
+	@echo 'building controld, agentd, remuda and standin-runner into bin/ (some minutes the first time)'
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ $(PROGRAMS)
+
+man: ## the man pages of remuda, in bin/man
+	@mkdir -p bin
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./remuda
+	@rm -rf bin/man
+	@bin/remuda man --dir bin/man
 
 packages: $(TOOLS)/nfpm ## deb and rpm of both daemons, for amd64 and arm64, in bin/packages
 	@LDFLAGS='$(LDFLAGS)' systemd/packages/build bin/packages
@@ -75,7 +81,7 @@ demo: build ## a workflow on this machine, cold, warm and hot, with tables of wh
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./internal/demo
 	bin/demo $(ARGS)
 
-run: build $(TOOLS)/grpcurl ## the whole system on this machine, staying up, with grpcurl lines to try (ARGS=--boot-time=1m)
+run: build $(TOOLS)/grpcurl ## the whole system on this machine, staying up, with commands to try (ARGS=--boot-time=1m)
 	@ln -sf $(TOOLS)/grpcurl bin/grpcurl
 	@exec scripts/run $(ARGS)
 

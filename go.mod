@@ -34,6 +34,7 @@ require (
 	github.com/prometheus/procfs v0.22.0 // what /proc says of processes and sockets of a host
 	github.com/rhysd/actionlint v1.7.12 // the stand-in reads workflow files with it
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3 // tests: the schema of the CloudWatch agent's configuration
+	github.com/spf13/cobra v1.10.2 // the commands of remuda, their completion and man pages
 	go.yaml.in/yaml/v3 v3.0.6 // configuration, with the place of each value
 	go.yaml.in/yaml/v4 v4.0.0-rc.3 // the positions that actionlint speaks in
 	golang.org/x/sync v0.24.0 // one call at a time for a token
@@ -64,6 +65,7 @@ require (
 	github.com/bmatcuk/doublestar/v4 v4.10.0 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/clipperhouse/uax29/v2 v2.7.0 // indirect
+	github.com/cpuguy83/go-md2man/v2 v2.0.6 // indirect
 	github.com/dustin/go-humanize v1.1.0 // indirect
 	github.com/fatih/color v1.19.0 // indirect
 	github.com/go-jose/go-jose/v4 v4.1.8 // indirect
@@ -71,6 +73,7 @@ require (
 	github.com/go-openapi/swag/jsonname v0.25.5 // indirect
 	github.com/google/go-querystring v1.1.0 // indirect
 	github.com/google/pprof v0.0.0-20260906184651-6331bc6350fe // indirect
+	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/kr/pretty v0.3.1 // indirect
 	github.com/mattn/go-colorable v0.1.14 // indirect
 	github.com/mattn/go-runewidth v0.0.21 // indirect
@@ -83,6 +86,8 @@ require (
 	github.com/prometheus/common v0.72.0 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
 	github.com/robfig/cron/v3 v3.0.1 // indirect
+	github.com/russross/blackfriday/v2 v2.1.0 // indirect
+	github.com/spf13/pflag v1.0.9 // indirect
 	golang.org/x/exp v0.0.0-20260820142414-ca536658362e // indirect
 	golang.org/x/net v0.60.0 // indirect
 	golang.org/x/oauth2 v0.37.0 // indirect

@@ -52,6 +52,7 @@ var (
 var rooms = []room{
 	{"controld", anything, ""},
 	{"agentd", anything, ""},
+	{"remuda", anything, ""},
 	{"internal/demo", anything, ""},
 	{"internal/bench", anything, ""},
 	{"internal/e2e", anything, ""},
@@ -119,6 +120,8 @@ var rooms = []room{
 	{"internal/retry", nil, "it waits between tries and does not know of what"},
 	{"internal/logkey", nil, "it is a list of names"},
 	{"internal/secretfile", []string{"internal/lifecycle"}, "it reads secrets, whatever they are for"},
+	{"internal/cli", []string{"proto", "internal/plan", "internal/policy", "internal/lifecycle", "internal/safefile", "internal/telemetry"},
+		"it speaks to controld by the contract, so it knows nothing of what is behind it"},
 	{"internal/plan", []string{"internal/policy", "internal/lifecycle"}, "it reads a fleet from a file and prints what policy decides about it"},
 	{"internal/cost", []string{"internal/aws"}, "it turns counts of calls into dollars, from any caller"},
 	{"internal/awstest", []string{"internal/aws", "internal/compute", "internal/lifecycle"},
@@ -162,7 +165,7 @@ var rooms = []room{
 var common = []string{"internal/logkey", "internal/retry", "internal/safefile"}
 
 // unreachable are the rooms that no other may import, not even for a test.
-var unreachable = []string{"controld", "agentd", "internal/demo", "internal/bench"}
+var unreachable = []string{"controld", "agentd", "remuda", "internal/demo", "internal/bench"}
 
 // testOnly are the rooms that only tests import.
 var testOnly = []string{"internal/awstest", "internal/config/inventory", "internal/githubsim/openapitest", "internal/testrun"}

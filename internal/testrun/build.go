@@ -15,16 +15,16 @@ const module = "github.com/remuda-ci/remuda"
 
 // System are the programs that the whole system consists of.
 var System = Programs{
-	Names:    []string{"controld", "agentd", "standin-runner"},
+	Names:    []string{"controld", "agentd", "remuda", "standin-runner"},
 	module:   ".",
-	packages: []string{module + "/controld", module + "/agentd", module + "/internal/githubsim/cmd/standin-runner"},
+	packages: []string{module + "/controld", module + "/agentd", module + "/remuda", module + "/internal/githubsim/cmd/standin-runner"},
 }
 
 // Runner is the stand-in's runner alone.
 var Runner = Programs{
 	Names:    []string{"standin-runner"},
 	module:   ".",
-	packages: System.packages[2:],
+	packages: System.packages[3:],
 	among:    &System,
 }
 

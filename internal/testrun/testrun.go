@@ -52,6 +52,7 @@ var SequentialTests = []string{
 var SystemTests = []string{
 	"internal/e2e",
 	"internal/e2e/aws",
+	"internal/e2e/cli",
 	"internal/e2e/jobs",
 	"internal/e2e/release",
 	"internal/e2e/workflow",

@@ -1,0 +1,172 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/remuda-ci/remuda/internal/cli/failure"
+	"github.com/remuda-ci/remuda/internal/cli/output"
+	"github.com/remuda-ci/remuda/internal/cli/subject"
+	"github.com/remuda-ci/remuda/internal/cli/view"
+	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
+)
+
+// EventsFlags say which events are shown.
+type EventsFlags struct {
+	Run, Host, Pool string
+	// Follow shows what happens from now on. The history of the last 24 hours is there for a run or a host alone.
+	Follow bool
+}
+
+// Events shows what happened and happens.
+func (a *App) Events(ctx context.Context, f EventsFlags) error {
+	about, err := f.about()
+	if err != nil {
+		return err
+	}
+	s, err := a.open()
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	p := &eventPrinter{session: s, flags: f, about: about, pools: map[string]string{}, seen: map[string]bool{}}
+	stream, err := p.watch(ctx)
+	if err != nil {
+		return err
+	}
+	if !a.Output.ForPrograms() {
+		fmt.Fprintln(a.Stdout, view.EventHead(a.wide()))
+	}
+	if err := p.history(ctx); err != nil || stream == nil {
+		return err
+	}
+	return p.follow(ctx, stream)
+}
+
+func (f EventsFlags) about() (subject.Subject, error) {
+	name, flag := f.Run, "--run"
+	switch {
+	case f.Run != "" && f.Host != "":
+		return subject.Subject{}, failure.Misused("--run and --host exclude each other")
+	case f.Host != "":
+		name, flag = f.Host, "--host"
+	case f.Run == "" && !f.Follow:
+		return subject.Subject{}, failure.Misused("--follow=false needs --run or --host: there is a history of one run or host, not of the fleet")
+	case f.Run == "":
+		return subject.Subject{}, nil
+	}
+	about, err := subject.Parse([]string{name})
+	if err != nil {
+		return about, failure.Misused("%s: %v", flag, err)
+	}
+	if (f.Host != "") != (about.InstanceID != "") {
+		return about, failure.Misused("%s: %q is not what it takes", flag, name)
+	}
+	return about, nil
+}
+
+// eventPrinter prints events that pass its filters, each once.
+type eventPrinter struct {
+	*session
+	flags EventsFlags
+	about subject.Subject
+	// pools are those of hosts, which events do not name; "" is a host that is gone.
+	pools map[string]string
+	// seen are the events of the history, which the stream may send again.
+	seen map[string]bool
+}
+
+// watch begins to follow, before the history is read, so that nothing is missed in between. nil: nothing is followed.
+func (p *eventPrinter) watch(ctx context.Context) (grpc.ServerStreamingClient[remudav1.WatchFleetResponse], error) {
+	if !p.flags.Follow {
+		return nil, nil
+	}
+	stream, err := p.fleet.WatchFleet(ctx, &remudav1.WatchFleetRequest{RunId: p.about.RunID})
+	if err == nil {
+		_, err = stream.Header() // it comes when the watch has begun
+	}
+	return stream, p.failed(ctx, "watch events", err)
+}
+
+// history prints what is known of a run or a host.
+func (p *eventPrinter) history(ctx context.Context) error {
+	if p.about == (subject.Subject{}) || p.about.InstanceID == "" && p.about.Repository == "" && p.flags.Follow {
+		return nil
+	}
+	req, err := p.explainable(ctx, p.about)
+	if err != nil {
+		return err
+	}
+	resp, err := p.explain(ctx, req)
+	if failure.CodeOf(err) == failure.NotFound && p.flags.Follow {
+		return nil // nothing has happened yet
+	}
+	for _, e := range resp.GetEvents() {
+		p.seen[key(e)] = true
+		if err := p.print(ctx, e); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// follow prints what the stream sends until ctx ends, which is how a person leaves.
+func (p *eventPrinter) follow(ctx context.Context, stream grpc.ServerStreamingClient[remudav1.WatchFleetResponse]) error {
+	for {
+		resp, err := stream.Recv()
+		switch {
+		case ctx.Err() != nil, errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return p.failed(ctx, "watch events", err)
+		}
+		if e := resp.GetEvent(); !p.seen[key(e)] {
+			if err := p.print(ctx, e); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// key tells events apart.
+func key(e *remudav1.Event) string {
+	return fmt.Sprint(e.GetEventTime().AsTime().UnixNano(), e.GetInstanceId(), e.GetAction(), e.GetAssignment(), e.GetRequestId(), e.GetReason())
+}
+
+func (p *eventPrinter) print(ctx context.Context, e *remudav1.Event) error {
+	if p.about.InstanceID != "" && e.GetInstanceId() != p.about.InstanceID {
+		return nil
+	}
+	if p.flags.Pool != "" {
+		if pool, err := p.poolOf(ctx, e.GetInstanceId()); err != nil || pool != p.flags.Pool {
+			return err
+		}
+	}
+	if p.app.Output.ForPrograms() {
+		return output.Line(p.app.Stdout, p.app.Output, e)
+	}
+	_, err := fmt.Fprintln(p.app.Stdout, view.Event(e, time.Local, p.app.wide()))
+	return failure.Of("write event", err)
+}
+
+func (p *eventPrinter) poolOf(ctx context.Context, instanceID string) (string, error) {
+	pool, known := p.pools[instanceID]
+	if known || instanceID == "" {
+		return pool, nil
+	}
+	bounded, cancel := p.bound(ctx, DefaultTimeout)
+	defer cancel()
+	resp, err := p.fleet.GetInstance(bounded, &remudav1.GetInstanceRequest{InstanceId: instanceID})
+	if err != nil && status.Code(err) != codes.NotFound {
+		return "", p.failed(ctx, "read host "+instanceID, err)
+	}
+	p.pools[instanceID] = resp.GetInstance().GetPool()
+	return p.pools[instanceID], nil
+}

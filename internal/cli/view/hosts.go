@@ -1,0 +1,97 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/cli/table"
+	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
+)
+
+// Filter says which hosts are shown. An empty field leaves none out.
+type Filter struct {
+	Pool string
+	// Repository is "owner/name", or an owner alone. GitHub's names have no case.
+	Repository string
+	RunID      string
+	// States are short states and marks; one of them has to hold.
+	States []string
+}
+
+// Apply keeps the hosts that pass, in the order of Sort.
+func (f Filter) Apply(hosts []*remudav1.Instance, now time.Time) []*remudav1.Instance {
+	var kept []*remudav1.Instance
+	for _, h := range hosts {
+		if f.passes(h, now) {
+			kept = append(kept, h)
+		}
+	}
+	Sort(kept)
+	return kept
+}
+
+func (f Filter) passes(h *remudav1.Instance, now time.Time) bool {
+	owner, _, _ := strings.Cut(h.GetRepository(), "/")
+	switch {
+	case f.Pool != "" && h.GetPool() != f.Pool:
+		return false
+	case f.RunID != "" && h.GetRunId() != f.RunID:
+		return false
+	case f.Repository != "" && !strings.EqualFold(f.Repository, h.GetRepository()) && !strings.EqualFold(f.Repository, owner):
+		return false
+	}
+	return len(f.States) == 0 || slices.ContainsFunc(f.States, func(s string) bool { return Is(h, s, now) })
+}
+
+// Sort orders hosts by pool, by how far they are from their end, by run and by id.
+func Sort(hosts []*remudav1.Instance) {
+	slices.SortFunc(hosts, func(a, b *remudav1.Instance) int {
+		return cmp.Or(
+			strings.Compare(a.GetPool(), b.GetPool()),
+			cmp.Compare(slices.Index(States, State(a)), slices.Index(States, State(b))),
+			strings.Compare(a.GetRepository(), b.GetRepository()),
+			strings.Compare(a.GetRunId(), b.GetRunId()),
+			strings.Compare(a.GetInstanceId(), b.GetInstanceId()))
+	})
+}
+
+// Hosts is a row for each host, in the order given.
+func Hosts(hosts []*remudav1.Instance, now time.Time, wide bool) table.Table {
+	t := table.Table{Head: []string{"HOST", "STATE", "POOL", "REPOSITORY", "RUN", "BUSY", "SINCE", "NEXT"}}
+	if wide {
+		t.Head = append(t.Head, "TYPE", "CLASS", "USAGE", "ZONE", "ASSIGNMENT", "HEARTBEAT", "LABELS", "REASON")
+	}
+	c := clock{now, wide}
+	for _, h := range hosts {
+		row := []table.Cell{{Text: h.GetInstanceId()}, stateCell(h, now)}
+		row = append(row, table.Row(h.GetPool(), h.GetRepository(), runOf(h), busy(h), c.age(since(h)), c.next(next(h, now)))...)
+		if wide {
+			row = append(row, table.Row(h.GetInstanceType(), h.GetResourceClass(), usage(h.GetUsageClass()), h.GetZone(),
+				fmt.Sprint(h.GetAssignment()), c.age(at(h.GetHeartbeatTime())), strings.Join(h.GetLabels(), ","), h.GetReason())...)
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+func busy(h *remudav1.Instance) string {
+	if h.GetBusy() {
+		return "yes"
+	}
+	return "no"
+}
+
+// runOf is the run of a host, with the attempt where it is not the first.
+func runOf(h *remudav1.Instance) string {
+	if h.GetRunAttempt() > 1 {
+		return fmt.Sprintf("%s #%d", h.GetRunId(), h.GetRunAttempt())
+	}
+	return h.GetRunId()
+}
+
+func usage(u remudav1.UsageClass) string {
+	return strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(u.String(), "USAGE_CLASS_")), "_", "-")
+}

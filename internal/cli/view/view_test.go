@@ -1,0 +1,229 @@
+package view_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/remuda-ci/remuda/internal/cli/table"
+	"github.com/remuda-ci/remuda/internal/cli/view"
+	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
+)
+
+// now is the time of every view here.
+var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+// in is a time as seen from now.
+func in(d time.Duration) *timestamppb.Timestamp { return timestamppb.New(now.Add(d)) }
+
+const (
+	created    = remudav1.State_STATE_CREATED
+	running    = remudav1.State_STATE_RUNNING
+	idle       = remudav1.State_STATE_IDLE
+	claimed    = remudav1.State_STATE_CLAIMED
+	terminated = remudav1.State_STATE_TERMINATED
+)
+
+// fleet has a host of each kind.
+func fleet() []*remudav1.Instance {
+	alive := func(h *remudav1.Instance) *remudav1.Instance {
+		h.Pool, h.Healthy, h.HeartbeatTime = "default", true, in(-5*time.Second)
+		if h.UpdateTime == nil {
+			h.UpdateTime = in(-4 * time.Minute)
+		}
+		return h
+	}
+	return []*remudav1.Instance{
+		{InstanceId: "i-boots", Pool: "default", State: created, Repository: "acme/shop", RunId: "41", RunAttempt: 1, CreateTime: in(-30 * time.Second), UpdateTime: in(-time.Second), Threshold: in(9 * time.Minute)},
+		alive(&remudav1.Instance{InstanceId: "i-works", State: running, Repository: "acme/shop", RunId: "41", RunAttempt: 1, Busy: true, Threshold: in(118 * time.Minute)}),
+		alive(&remudav1.Instance{InstanceId: "i-again", State: running, Repository: "acme/app", RunId: "7", RunAttempt: 2, Threshold: in(time.Hour), InterruptionTime: in(2 * time.Minute)}),
+		alive(&remudav1.Instance{InstanceId: "i-kept", State: running, Repository: "acme/app", RunId: "7", RunAttempt: 2, Threshold: in(time.Minute), HoldTime: in(2 * time.Hour), Retiring: true}),
+		alive(&remudav1.Instance{InstanceId: "i-taken", State: claimed, Repository: "acme/app", RunId: "8", RunAttempt: 1, Threshold: in(100 * time.Second)}),
+		alive(&remudav1.Instance{InstanceId: "i-dirty", State: idle, Assignment: 4, Repository: "acme/app", Threshold: in(-3 * time.Second)}),
+		alive(&remudav1.Instance{InstanceId: "i-warm", State: idle, Assignment: 1, Threshold: in(9 * time.Minute)}),
+		alive(&remudav1.Instance{InstanceId: "i-pool", State: idle, PooledTime: in(-70 * time.Second), Repository: "acme/app", Threshold: in(4 * time.Minute)}),
+		alive(&remudav1.Instance{InstanceId: "i-hot", State: idle, PooledTime: in(-26 * time.Hour), Hot: true, Threshold: in(50 * time.Hour), HoldTime: in(-time.Hour)}),
+		{InstanceId: "i-lost", Pool: "default", State: idle, PooledTime: in(-time.Hour), HeartbeatTime: in(-time.Hour), OrphanTime: in(-time.Minute), Threshold: in(time.Second)},
+		{InstanceId: "i-over", Pool: "default", State: terminated, Repository: "acme/app", UpdateTime: in(-time.Hour), Threshold: in(time.Hour), Retiring: true},
+		{InstanceId: "i-slot", Pool: "builds", State: running, Repository: "acme/app", RunId: "turn:builds:3", RunAttempt: 1, Healthy: true, HeartbeatTime: in(0), UpdateTime: in(time.Second), Threshold: in(time.Hour)},
+	}
+}
+
+func text(t *testing.T, of table.Table) string {
+	t.Helper()
+	var b strings.Builder
+	if err := of.Write(&b, false); err != nil {
+		t.Fatal(err)
+	}
+	return "\n" + b.String()
+}
+
+func compare(t *testing.T, want, got string) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestHosts(t *testing.T) {
+	const want = `
+HOST     STATE                    POOL     REPOSITORY  RUN            BUSY  SINCE  NEXT
+i-slot   running                  builds   acme/app    turn:builds:3  no    0s     maximum runtime in 1h
+i-boots  created                  default  acme/shop   41             no    30s    creation timeout in 9m
+i-again  running,interrupted      default  acme/app    7 #2           no    4m     interruption in 2m
+i-kept   running,held,retiring    default  acme/app    7 #2           no    4m     hold end in 2h
+i-works  running                  default  acme/shop   41             yes   4m     maximum runtime in 1h58m
+i-taken  claimed                  default  acme/app    8              no    4m     claim timeout in 2m
+i-warm   releasing                default  -           -              no    4m     creation timeout in 9m
+i-dirty  releasing                default  acme/app    -              no    4m     release timeout 3s ago
+i-lost   pooled,orphan,unhealthy  default  -           -              no    1h     idle end in 1s
+i-pool   pooled                   default  acme/app    -              no    1m     idle end in 4m
+i-hot    hot                      default  -           -              no    1d2h   idle end in 2d2h
+i-over   ended                    default  acme/app    -              no    1h     -
+`
+	hosts := view.Filter{}.Apply(fleet(), now)
+	compare(t, want, text(t, view.Hosts(hosts, now, false)))
+}
+
+func TestHostsWide(t *testing.T) {
+	host := &remudav1.Instance{
+		InstanceId: "i-works", Pool: "default", State: running, Repository: "acme/shop", RunId: "41", Busy: true, Threshold: in(time.Hour), UpdateTime: in(-time.Minute),
+		InstanceType: "c5.large", ResourceClass: "large", UsageClass: remudav1.UsageClass_USAGE_CLASS_ON_DEMAND, Zone: "eu-west-1a", Assignment: 3,
+		HeartbeatTime: in(-5 * time.Second), Healthy: true, Labels: []string{"gpu", "big"}, Reason: "registered for run 41",
+	}
+	const want = `
+HOST     STATE    POOL     REPOSITORY  RUN  BUSY  SINCE                 NEXT                                  TYPE      CLASS  USAGE      ZONE        ASSIGNMENT  HEARTBEAT             LABELS   REASON
+i-works  running  default  acme/shop   41   yes   2026-01-01T11:59:00Z  maximum runtime 2026-01-01T13:00:00Z  c5.large  large  on-demand  eu-west-1a  3           2026-01-01T11:59:55Z  gpu,big  registered for run 41
+`
+	compare(t, want, text(t, view.Hosts([]*remudav1.Instance{host}, now, true)))
+}
+
+func TestFilter(t *testing.T) {
+	tests := map[string]struct {
+		filter view.Filter
+		want   string
+	}{
+		"pool":                      {view.Filter{Pool: "builds"}, "i-slot"},
+		"repository":                {view.Filter{Repository: "Acme/Shop"}, "i-boots i-works"},
+		"owner":                     {view.Filter{Repository: "acme", States: []string{"pooled"}}, "i-pool"},
+		"run":                       {view.Filter{RunID: "7"}, "i-again i-kept"},
+		"slot":                      {view.Filter{RunID: "turn:builds:3"}, "i-slot"},
+		"pooled, hot too":           {view.Filter{States: []string{"pooled"}}, "i-lost i-pool i-hot"},
+		"hot":                       {view.Filter{States: []string{"hot"}}, "i-hot"},
+		"held":                      {view.Filter{States: []string{"held"}}, "i-kept"},
+		"state or mark":             {view.Filter{States: []string{"interrupted", "claimed"}}, "i-again i-taken"},
+		"an ended host has no mark": {view.Filter{States: []string{"retiring"}}, "i-kept"},
+		"all must hold":             {view.Filter{Pool: "builds", States: []string{"pooled"}}, ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var ids []string
+			for _, h := range test.filter.Apply(fleet(), now) {
+				ids = append(ids, h.GetInstanceId())
+			}
+			compare(t, test.want, strings.Join(ids, " "))
+		})
+	}
+}
+
+// What is on a terminal in color: red needs a person, yellow is on its way out.
+func TestStateColors(t *testing.T) {
+	want := map[string]table.Style{
+		"running": table.Good, "pooled": table.Good, "hot": table.Good, "created": table.Plain, "claimed": table.Plain, "releasing": table.Plain,
+		"ended": table.Faint, "running,interrupted": table.Warn, "running,held,retiring": table.Warn, "pooled,orphan,unhealthy": table.Bad,
+	}
+	for _, row := range view.Hosts(fleet(), now, false).Rows {
+		if style := want[row[1].Text]; row[1].Style != style {
+			t.Errorf("%s is %q, want %q", row[1].Text, row[1].Style, style)
+		}
+	}
+}
+
+func TestRuns(t *testing.T) {
+	const want = `
+REPOSITORY  RUN            ATTEMPT  READY  BUSY  POOL     SINCE  NEXT
+acme/app    7              2        2/2    0     default  4m     interruption in 2m
+acme/app    8              1        0/1    0     default  4m     claim timeout in 2m
+acme/app    turn:builds:3  1        1/1    0     builds   0s     maximum runtime in 1h
+acme/shop   41             1        1/2    1     default  4m     creation timeout in 9m
+`
+	compare(t, want, text(t, view.Runs(view.RunsOf(fleet(), now), now, false)))
+	wide := text(t, view.Runs(view.RunsOf(fleet(), now), now, true))
+	if !strings.Contains(wide, "2026-01-01T11:56:00Z  interruption 2026-01-01T12:02:00Z      i-again,i-kept\n") {
+		t.Errorf("wide:%s", wide)
+	}
+}
+
+func TestPools(t *testing.T) {
+	pools := []*remudav1.Pool{
+		{Name: "builds", ResourceClasses: []string{"large", "xlarge"}, Maximum: 20, UsageClasses: []remudav1.UsageClass{1, 2}, AllowedInstanceTypes: []string{"c5.*"},
+			Reuse: remudav1.Reuse_REUSE_SAME_REPOSITORY, MaxRuntime: durationpb.New(2 * time.Hour), PooledCount: 3, FreshCount: 1, WantedFreshCount: 2, HotCount: 2,
+			Counts: []*remudav1.StateCount{{State: running, Count: 4}, {State: created, Count: 1}, {State: claimed, Count: 2}, {State: idle, Count: 5}}},
+		{Name: "default", ResourceClasses: []string{"large"}, MaxRuntime: durationpb.New(time.Hour)},
+	}
+	const want = `
+POOL     RUNNING  ARRIVING  RELEASING  POOLED  HOT  FRESH  MAXIMUM
+builds   4        3         2          3       2    1/2    20
+default  0        0         0          0       0    0      any
+`
+	compare(t, want, text(t, view.Pools(pools, false)))
+	if wide := text(t, view.Pools(pools, true)); !strings.Contains(wide, "large,xlarge  on-demand,spot  c5.*   same repository  false       2h\n") {
+		t.Errorf("wide:%s", wide)
+	}
+}
+
+func TestEvents(t *testing.T) {
+	events := []*remudav1.Event{
+		{EventTime: in(0), InstanceId: "i-0b22a22eec53b9321", Action: remudav1.Action_ACTION_RELEASE_CLOCK, Repository: "acme/shop", RunId: "41", Reason: "no job runs"},
+		{EventTime: in(time.Second), Repository: "acme/shop", RunId: "41", Reason: "asked\nfor 2"},
+		{EventTime: in(time.Minute), InstanceId: "i-1", Action: remudav1.Action_ACTION_POOL, Reason: "clean"},
+	}
+	lines := []string{view.EventHead(false)}
+	for _, e := range events {
+		lines = append(lines, view.Event(e, time.FixedZone("", 3600), false))
+	}
+	const want = `TIME      HOST                 ACTION            RUN                   REASON
+13:00:00  i-0b22a22eec53b9321  release clock     acme/shop 41          no job runs
+13:00:01  -                    request           acme/shop 41          asked for 2
+13:01:00  i-1                  pool              -                     clean`
+	compare(t, want, strings.Join(lines, "\n"))
+	if wide := view.Event(events[2], time.Local, true); !strings.HasPrefix(wide, "2026-01-01T12:01:00Z  i-1 ") {
+		t.Errorf("wide: %s", wide)
+	}
+}
+
+func TestRefresh(t *testing.T) {
+	const resources = `
+KIND   NAME              CHANGE   DETAIL
+table  remuda-instances  created  it was missing
+`
+	compare(t, resources, text(t, view.Resources([]*remudav1.Resource{
+		{Kind: "table", Name: "remuda-instances", Change: remudav1.ResourceChange_RESOURCE_CHANGE_CREATED, Detail: "it was missing"},
+	})))
+	const decisions = `
+HOST  ACTION     SWEEP  REASON
+i-3   terminate  due    idle until its threshold
+i-1   keep       due    busy
+i-2   keep       due    busy
+`
+	compare(t, decisions, text(t, view.Decisions([]*remudav1.Decision{
+		{InstanceId: "i-2", Action: remudav1.Action_ACTION_KEEP, Sweep: "due", Reason: "busy"},
+		{InstanceId: "i-1", Action: remudav1.Action_ACTION_KEEP, Sweep: "due", Reason: "busy"},
+		{InstanceId: "i-3", Action: remudav1.Action_ACTION_TERMINATE, Sweep: "due", Reason: "idle until its threshold"},
+	})))
+}
+
+func TestSpan(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0s", 400 * time.Millisecond: "0s", 59400 * time.Millisecond: "59s", 59600 * time.Millisecond: "1m", 4 * time.Minute: "4m", 59*time.Minute + 40*time.Second: "1h",
+		118 * time.Minute: "1h58m", 2*time.Hour - time.Second: "2h", 24 * time.Hour: "1d", 76 * time.Hour: "3d4h", -time.Minute: "1m", 23*time.Hour + 59*time.Minute + 50*time.Second: "1d",
+	} {
+		if got := view.Span(d); got != want {
+			t.Errorf("%s is %s, want %s", d, got, want)
+		}
+	}
+}

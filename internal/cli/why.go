@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/cli/failure"
+	"github.com/remuda-ci/remuda/internal/cli/output"
+	"github.com/remuda-ci/remuda/internal/cli/subject"
+	"github.com/remuda-ci/remuda/internal/cli/view"
+	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
+)
+
+// Why explains a run, a job's run or a host.
+func (a *App) Why(ctx context.Context, args []string) error {
+	about, err := subject.Parse(args)
+	if err != nil {
+		return failure.Misused("%v", err)
+	}
+	s, err := a.open()
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	return a.repeat(ctx, func(ctx context.Context) error {
+		req, err := s.explainable(ctx, about)
+		if err != nil {
+			return err
+		}
+		resp, err := s.explain(ctx, req)
+		if err != nil {
+			return err
+		}
+		if a.Output.ForPrograms() {
+			return output.Message(a.Stdout, a.Output, resp)
+		}
+		return a.printWhy(resp)
+	})
+}
+
+func (a *App) printWhy(resp *remudav1.ExplainRunResponse) error {
+	text := strings.Join(resp.GetSentences(), "\n") + "\n"
+	if a.wide() && len(resp.GetEvents()) > 0 {
+		text += "\n" + view.EventHead(true) + "\n"
+		for _, e := range resp.GetEvents() {
+			text += view.Event(e, time.UTC, true) + "\n"
+		}
+	}
+	_, err := fmt.Fprint(a.Stdout, text)
+	return failure.Of("write explanation", err)
+}
+
+func (s *session) explain(ctx context.Context, req *remudav1.ExplainRunRequest) (*remudav1.ExplainRunResponse, error) {
+	doing := fmt.Sprintf("explain run %s %s", req.GetRepository(), req.GetRunId())
+	if req.GetInstanceId() != "" {
+		doing = "explain host " + req.GetInstanceId()
+	}
+	return call(ctx, s, DefaultTimeout, doing, s.fleet.ExplainRun, req)
+}
+
+// explainable is the request for a subject. For a run without its repository, or a slot of a job pool, the hosts say which
+// it is.
+func (s *session) explainable(ctx context.Context, about subject.Subject) (*remudav1.ExplainRunRequest, error) {
+	if about.InstanceID != "" || about.Repository != "" {
+		return &remudav1.ExplainRunRequest{InstanceId: about.InstanceID, Repository: about.Repository, RunId: about.RunID}, nil
+	}
+	list, err := s.hosts(ctx, &remudav1.ListInstancesRequest{States: alive})
+	if err != nil {
+		return nil, err
+	}
+	var repositories []string
+	for _, h := range (view.Filter{RunID: about.RunID}).Apply(list, s.app.Now()) {
+		if strings.Contains(about.RunID, ":") {
+			return &remudav1.ExplainRunRequest{InstanceId: h.GetInstanceId()}, nil
+		}
+		repositories = append(repositories, h.GetRepository())
+	}
+	slices.Sort(repositories)
+	switch repositories = slices.Compact(repositories); len(repositories) {
+	case 0:
+		return nil, &failure.Error{Code: failure.NotFound, Doing: "explain run " + about.RunID, Err: errors.New("no host serves it"),
+			Remedy: "Name its repository too, since it may still wait for hosts: `remuda why owner/name/" + about.RunID + "`."}
+	case 1:
+		return &remudav1.ExplainRunRequest{Repository: repositories[0], RunId: about.RunID}, nil
+	}
+	return nil, failure.Misused("run %s is of several repositories, %s: name one of them", about.RunID, strings.Join(repositories, ", "))
+}

@@ -1,0 +1,86 @@
+package cli_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestExitCodes: what goes wrong has the exit code of docs/cli.md, and an error that says what to do.
+func TestExitCodes(t *testing.T) {
+	s := newStage(t)
+	tests := map[string]struct {
+		code int
+		part string
+		args []string
+	}{
+		"an unknown command":              {2, "unknown command", []string{"pss"}},
+		"a command that is close":         {2, "Did you mean this?\n\tpools", []string{"pool"}},
+		"an unknown subcommand":           {2, "unknown command", []string{"context", "uses"}},
+		"an unknown flag":                 {2, "`remuda ps --help` says more", []string{"ps", "--al"}},
+		"an unknown format":               {2, "write one of", []string{"ps", "-o", "xml"}},
+		"an unknown state":                {2, "is not a state", []string{"ps", "--state", "asleep"}},
+		"a short interval":                {2, "100ms or more", []string{"ps", "--watch=1ms"}},
+		"too many arguments":              {2, "arg", []string{"why", "a", "b", "c"}},
+		"no run":                          {2, "owner/name", []string{"release", "41"}},
+		"a URL of something else":         {2, "is not the URL of a run", []string{"why", "https://github.com/acme/shop/pull/1"}},
+		"a value that controld takes not": {2, "instance_count", []string{"provision", "acme/shop/41", "--count", "201"}},
+		"an unknown class":                {2, "resource_class", []string{"provision", "acme/shop/41", "--class", "tiny"}},
+		"nothing to hold":                 {2, "--all", []string{"hold"}},
+		"a hold that is too long":         {2, "24h", []string{"hold", "i-1", "--for", "25h"}},
+		"a history of all":                {2, "--run or --host", []string{"events", "--follow=false"}},
+		"an end without a reason":         {2, "--reason", []string{"terminate", "i-1", "--yes"}},
+		"an end without confirmation":     {2, "--yes", []string{"terminate", "i-1", "--reason", "x"}},
+		"a plan of nothing":               {2, "--snapshot", []string{"plan"}},
+		"a snapshot that is not there":    {1, "no such file", []string{"plan", "--snapshot", "/no/such"}},
+		"an unknown host":                 {3, "`remuda ps --all`", []string{"why", "i-0123456789abcdef0"}},
+		"an unknown run":                  {3, "no request for hosts", []string{"why", "acme/shop/99"}},
+		"an unknown run alone":            {3, "owner/name/99", []string{"why", "99"}},
+		"an unknown host to hold":         {3, "not found", []string{"hold", "i-0123456789abcdef0"}},
+		"an unknown context":              {3, "context list", []string{"ps", "--context", "prod"}},
+		"no controld":                     {5, "Is `controld dev` running", []string{"ps", "--address", "127.0.0.1:1"}},
+		"no such machine":                 {5, "no such host", []string{"ps", "--address", "controld.invalid"}},
+		"the port of webhooks":            {5, "does not speak gRPC", []string{"ps", "--address", s.HTTPAddr}},
+		"no controld to log in to":        {5, "connection refused", []string{"login", "x", "--address", "127.0.0.1:1"}},
+		"too few hosts in time":           {6, "`remuda why acme/shop 98`", []string{"provision", "acme/shop/98", "--within", "1ms"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := *s
+			s.T = t
+			s.fails(test.code, test.part, test.args...)
+		})
+	}
+}
+
+// TestConflict: what the state of a host or request does not allow has a code of its own.
+func TestConflict(t *testing.T) {
+	s := newStage(t)
+	s.must("provision", "acme/shop/41", "--request-id", "r1")
+	s.fails(7, "r1", "provision", "acme/shop/41", "--request-id", "r1", "--max-runtime", "1h")
+	s.must("hold", "--all", "--reason", "a look")
+	host := s.hosts()[0].ID
+	s.fails(7, "`remuda hold --all --off`", "terminate", host, "--reason", "x", "--yes")
+	if got := s.must("hold", "--all", "--off"); got != "No hold of the fleet is in force.\n" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestContextsFile: a file that others can read is not read, and contexts come and go.
+func TestContextsFile(t *testing.T) {
+	s := newStage(t)
+	s.must("login", "second", "--address", s.GRPCAddr)
+	if got := s.must("context", "list"); !strings.Contains(got, "*        second  "+s.GRPCAddr) || !strings.Contains(got, "-        dev     ") {
+		t.Errorf("contexts:\n%s", got)
+	}
+	s.must("context", "use", "dev")
+	s.must("context", "delete", "second")
+	s.must("ps", "--context", "dev")
+	s.fails(3, "no context second", "context", "use", "second")
+	s.fails(5, "connection refused", "login", "dev", "--address", "127.0.0.1:1")
+	s.must("ps") // what was kept is as before
+	if err := os.Chmod(s.config, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s.fails(1, "chmod 600 "+s.config, "ps")
+}

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/remuda-ci/remuda/internal/cli"
+	"github.com/remuda-ci/remuda/internal/cli/failure"
+	"github.com/remuda-ci/remuda/internal/cli/view"
+)
+
+func newPs(app *cli.App) *cobra.Command {
+	var f cli.HostsFlags
+	c := &cobra.Command{
+		Use: "ps", Short: "Show the hosts: state, run, since when, and what happens next", GroupID: groupLook, Args: cobra.NoArgs,
+		Aliases: []string{"hosts"},
+		Example: "  remuda ps\n  remuda ps --repository acme/shop --state running\n  remuda ps --all --output wide\n  remuda ps --watch=5s",
+		RunE:    func(c *cobra.Command, _ []string) error { return failure.Of("", app.Hosts(c.Context(), f)) },
+	}
+	hostFilters(c, &f)
+	c.Flags().BoolVarP(&f.All, "all", "a", false, "also the hosts that ended in the last 24 hours")
+	c.Flags().StringSliceVar(&f.States, "state", nil, "only hosts in one of these `STATES`, or with one of these marks, such as running,held")
+	_ = c.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(view.States, cobra.ShellCompDirectiveNoFileComp))
+	return watched(app, c)
+}
+
+func hostFilters(c *cobra.Command, f *cli.HostsFlags) {
+	c.Flags().StringVar(&f.Pool, "pool", "", "only hosts of this `POOL`")
+	c.Flags().StringVar(&f.Repository, "repository", "", "only hosts of this repository, `OWNER/NAME`, or of an owner; of idle hosts: of their last run")
+	c.Flags().StringVar(&f.Run, "run", "", "only hosts of this `RUN`")
+}
+
+func newRuns(app *cli.App) *cobra.Command {
+	var f cli.HostsFlags
+	c := &cobra.Command{
+		Use: "runs", Short: "Show the runs that have hosts: ready of those that they have, and busy ones", GroupID: groupLook, Args: cobra.NoArgs,
+		Example: "  remuda runs\n  remuda runs --repository acme",
+		RunE:    func(c *cobra.Command, _ []string) error { return failure.Of("", app.Runs(c.Context(), f)) },
+	}
+	hostFilters(c, &f)
+	return watched(app, c)
+}
+
+func newPools(app *cli.App) *cobra.Command {
+	return watched(app, &cobra.Command{
+		Use: "pools", Short: "Show the pools and what there is of them", GroupID: groupLook, Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return failure.Of("", app.Pools(c.Context())) },
+	})
+}
+
+func newWhy(app *cli.App) *cobra.Command {
+	return watched(app, &cobra.Command{
+		Use: "why RUN|HOST|JOB-URL", Short: "Say why a run has, or does not have yet, its hosts, or why a host is here", GroupID: groupLook,
+		Args: cobra.RangeArgs(1, 2),
+		Example: "  remuda why acme/shop/41\n  remuda why acme/shop 41\n  remuda why https://github.com/acme/shop/actions/runs/41/job/7\n" +
+			"  remuda why i-0b22a22eec53b9321",
+		ValidArgsFunction: completeHosts(app),
+		RunE:              func(c *cobra.Command, args []string) error { return failure.Of("", app.Why(c.Context(), args)) },
+	})
+}
+
+func newEvents(app *cli.App) *cobra.Command {
+	var f cli.EventsFlags
+	c := &cobra.Command{
+		Use: "events", Short: "Show what happens from now on; for a run or a host, also the last 24 hours", GroupID: groupLook, Args: cobra.NoArgs,
+		Example: "  remuda events\n  remuda events --run acme/shop/41\n  remuda events --host i-0b22a22eec53b9321 --follow=false\n  remuda events --output json",
+		RunE:    func(c *cobra.Command, _ []string) error { return failure.Of("", app.Events(c.Context(), f)) },
+	}
+	c.Flags().StringVar(&f.Run, "run", "", "only events of this `RUN`; with its repository, as acme/shop/41, the past ones too")
+	c.Flags().StringVar(&f.Host, "host", "", "only events of this `HOST`, the past ones too")
+	c.Flags().StringVar(&f.Pool, "pool", "", "only events of hosts of this `POOL`")
+	c.Flags().BoolVarP(&f.Follow, "follow", "f", true, "go on with what happens; --follow=false shows the past of a run or a host alone")
+	_ = c.RegisterFlagCompletionFunc("host", completeHosts(app))
+	return c
+}
+
+func newPlan(app *cli.App) *cobra.Command {
+	var path string
+	c := &cobra.Command{
+		Use: "plan --snapshot FILE", Short: "Say what a scale-down would do with the fleet of a snapshot, without a call", GroupID: groupLook,
+		Args:    cobra.NoArgs,
+		Example: "  controld snapshot --config controld.yaml | remuda plan --snapshot -",
+		RunE:    func(*cobra.Command, []string) error { return failure.Of("", app.Plan(path)) },
+	}
+	c.Flags().StringVar(&path, "snapshot", "", "the `FILE` that `controld snapshot` wrote; - for standard input")
+	return c
+}

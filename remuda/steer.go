@@ -1,0 +1,93 @@
+package main
+
+import (
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/remuda-ci/remuda/internal/cli"
+	"github.com/remuda-ci/remuda/internal/cli/failure"
+)
+
+func newProvision(app *cli.App) *cobra.Command {
+	var f cli.ProvisionFlags
+	c := &cobra.Command{
+		Use: "provision RUN", Short: "Get hosts for a run and wait until they are ready", GroupID: groupSteer, Args: cobra.RangeArgs(1, 2),
+		Long: `provision gets hosts for a run and waits until they are ready, for at most --within. What it waits for is on stderr.
+When it is interrupted the request goes on. The same --request-id resumes a request.`,
+		Example: "  remuda provision acme/shop/41 --count 2\n  remuda provision acme/shop 41 --pool default --class large --spot --on-demand-fallback",
+		RunE: func(c *cobra.Command, args []string) error {
+			return failure.Of("", app.Provision(c.Context(), args, f))
+		},
+	}
+	flags := c.Flags()
+	flags.Int32Var(&f.Count, "count", 0, "how many `HOSTS` (default 1)")
+	flags.Int32Var(&f.Minimum, "minimum", 0, "how many `HOSTS` are enough when the time is over (default: all)")
+	flags.Int32Var(&f.Attempt, "attempt", 0, "the `ATTEMPT` of the run (default 1)")
+	flags.StringVar(&f.Pool, "pool", "", "the `POOL` (default \"default\")")
+	flags.StringVar(&f.Class, "class", "", "the resource `CLASS` (default \"large\")")
+	flags.BoolVar(&f.Spot, "spot", false, "spot capacity instead of on-demand")
+	flags.BoolVar(&f.OnDemandFallback, "on-demand-fallback", false, "on-demand will do when there is no spot capacity")
+	flags.BoolVar(&f.ReplaceInterrupted, "replace-interrupted", false, "another host in the place of one that EC2 interrupts")
+	flags.StringSliceVar(&f.Types, "type", nil, "`PATTERNS` of instance types that will do, such as c6i.*")
+	flags.StringSliceVar(&f.Labels, "label", nil, "`LABELS` of the runners beside the run's id")
+	flags.DurationVar(&f.MaxRuntime, "max-runtime", 0, "how long a host may run (default: the pool's)")
+	flags.DurationVar(&f.Within, "within", 0, "how long to wait for hosts, at most 30m (default 10m)")
+	flags.StringVar(&f.RequestID, "request-id", "", "the `ID` of the request: sent again it resumes")
+	return c
+}
+
+func newRelease(app *cli.App) *cobra.Command {
+	var f cli.ReleaseFlags
+	c := &cobra.Command{
+		Use: "release RUN", Short: "Give back the hosts of a run; a busy one finishes its job first", GroupID: groupSteer, Args: cobra.RangeArgs(1, 2),
+		Example: "  remuda release acme/shop/41\n  remuda release acme/shop/41 --wait",
+		RunE:    func(c *cobra.Command, args []string) error { return failure.Of("", app.Release(c.Context(), args, f)) },
+	}
+	c.Flags().BoolVar(&f.Wait, "wait", false, "wait until each host is clean and pooled, or has failed")
+	c.Flags().Int32Var(&f.Attempt, "attempt", 0, "the `ATTEMPT` that has ended (default: the newest)")
+	return c
+}
+
+func newHold(app *cli.App) *cobra.Command {
+	var f cli.HoldFlags
+	c := &cobra.Command{
+		Use: "hold HOST...|--all", Short: "Keep hosts, or the whole fleet, from being ended for some time", GroupID: groupSteer,
+		Example: "  remuda hold i-0b22a22eec53b9321 --for 2h --reason 'a full disk'\n  remuda hold i-0b22a22eec53b9321 --off\n" +
+			"  remuda hold --all --for 1h --reason 'hosts end and the cause is unknown'",
+		ValidArgsFunction: completeHosts(app),
+		RunE:              func(c *cobra.Command, args []string) error { return failure.Of("", app.Hold(c.Context(), args, f)) },
+	}
+	c.Flags().BoolVar(&f.All, "all", false, "the whole fleet: no host is ended, whatever its deadline")
+	c.Flags().DurationVar(&f.For, "for", time.Hour, "how long from now, at most 24h")
+	c.Flags().BoolVar(&f.Off, "off", false, "end the hold")
+	c.Flags().StringVar(&f.Reason, "reason", "", "why, for the record")
+	return c
+}
+
+func newTerminate(app *cli.App) *cobra.Command {
+	var f cli.TerminateFlags
+	c := &cobra.Command{
+		Use: "terminate HOST... --reason WHY", Short: "End hosts at once, with the jobs on them", GroupID: groupSteer, Args: cobra.MinimumNArgs(1),
+		Long:              "terminate ends hosts at once, with the jobs on them. On a terminal it asks first; elsewhere --yes is required.",
+		Example:           "  remuda terminate i-0b22a22eec53b9321 --reason 'its disk fails'",
+		ValidArgsFunction: completeHosts(app),
+		RunE: func(c *cobra.Command, args []string) error {
+			return failure.Of("", app.Terminate(c.Context(), args, f))
+		},
+	}
+	c.Flags().StringVar(&f.Reason, "reason", "", "why, for the record; required")
+	c.Flags().BoolVarP(&f.Yes, "yes", "y", false, "do not ask")
+	return c
+}
+
+func newRefresh(app *cli.App) *cobra.Command {
+	var dry bool
+	c := &cobra.Command{
+		Use: "refresh", Short: "Make the world match the configuration and sweep once", GroupID: groupSteer, Args: cobra.NoArgs,
+		Example: "  remuda refresh --dry-run",
+		RunE:    func(c *cobra.Command, _ []string) error { return failure.Of("", app.Refresh(c.Context(), dry)) },
+	}
+	c.Flags().BoolVar(&dry, "dry-run", false, "change nothing and say what would be done")
+	return c
+}
