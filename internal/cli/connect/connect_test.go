@@ -133,7 +133,7 @@ func TestProbe(t *testing.T) {
 		"all is well":               {shown(ours, strict), "", ""},
 		"plaintext":                 {connect.Target{Address: start(t)}, "", ""},
 		"nothing listens":           {connect.Target{Address: address}, "connection refused", "controld dev"},
-		"no such host":              {connect.Target{Address: "controld.invalid:7443"}, "no such host: controld.invalid", "context list"},
+		"no such host":              {connect.Target{Address: "controld.invalid:7443"}, "controld.invalid", ""},
 		"an authority of no system": {connect.Target{Address: open, ServerName: "127.0.0.1"}, "does not know", "--ca"},
 		"another authority":         {shown(other, open), "not of the authority in " + other, "ca.pem"},
 		"a server that expired":     {connect.Target{Address: serve(t, old, false), CAFile: filepath.Join(old, "ca.pem")}, "expired on", "--replace controld"},

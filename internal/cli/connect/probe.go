@@ -119,6 +119,8 @@ func (t Target) remedy(err error) (string, error) {
 		return "Is `controld dev` running on this machine? `make run` starts it. For another controld: `remuda login`, or --address.", errors.New("connection refused")
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "Is controld running there, and is this the port of `grpc.addr`?", errors.New("connection refused")
+	case errors.As(err, &dns) && !dns.IsNotFound:
+		return "Is there a network, and does its resolver answer?", fmt.Errorf("look up %s: %s", dns.Name, dns.Err)
 	case errors.As(err, &dns):
 		return "Correct the address: `remuda context list` shows it.", fmt.Errorf("no such host: %s", dns.Name)
 	case errors.Is(err, errTLS):

@@ -39,7 +39,7 @@ func TestExitCodes(t *testing.T) {
 		"an unknown host to hold":         {3, "not found", []string{"hold", "i-0123456789abcdef0"}},
 		"an unknown context":              {3, "context list", []string{"ps", "--context", "prod"}},
 		"no controld":                     {5, "Is `controld dev` running", []string{"ps", "--address", "127.0.0.1:1"}},
-		"no such machine":                 {5, "no such host", []string{"ps", "--address", "controld.invalid"}},
+		"no such machine":                 {5, "controld.invalid", []string{"ps", "--address", "controld.invalid"}},
 		"the port of webhooks":            {5, "does not speak gRPC", []string{"ps", "--address", s.HTTPAddr}},
 		"no controld to log in to":        {5, "connection refused", []string{"login", "x", "--address", "127.0.0.1:1"}},
 		"too few hosts in time":           {6, "`remuda why acme/shop 98`", []string{"provision", "acme/shop/98", "--within", "1ms"}},
