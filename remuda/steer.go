@@ -65,6 +65,23 @@ func newHold(app *cli.App) *cobra.Command {
 	return c
 }
 
+func newDrain(app *cli.App) *cobra.Command {
+	var f cli.DrainFlags
+	c := &cobra.Command{
+		Use: "drain HOST...|--pool POOL|--all", Short: "Have hosts leave once they have no run; no job ends by it", GroupID: groupSteer,
+		Long: `drain has hosts leave: one without a run ends at once, any other once its run has released it, and no other run gets it.
+Hosts that are launched later are not drained. It cannot be taken back, so --pool and --all ask on a terminal, and elsewhere need --yes.`,
+		Example:           "  remuda drain i-0b22a22eec53b9321 --reason 'its disk is slow'\n  remuda drain --pool default --reason 'a new image'",
+		ValidArgsFunction: completeHosts(app),
+		RunE:              func(c *cobra.Command, args []string) error { return failure.Of("", app.Drain(c.Context(), args, f)) },
+	}
+	c.Flags().StringVar(&f.Pool, "pool", "", "the hosts that this `POOL` has now")
+	c.Flags().BoolVar(&f.All, "all", false, "every host that the fleet has now")
+	c.Flags().StringVar(&f.Reason, "reason", "", "why, for the record")
+	c.Flags().BoolVarP(&f.Yes, "yes", "y", false, "do not ask")
+	return c
+}
+
 func newTerminate(app *cli.App) *cobra.Command {
 	var f cli.TerminateFlags
 	c := &cobra.Command{

@@ -135,7 +135,7 @@ func mayBeHeld(err error, id string) error {
 // confirmEnd shows the hosts, with what runs on them, and asks.
 func (s *session) confirmEnd(ctx context.Context, ids []string) error {
 	if !s.app.InTerminal {
-		return failure.Misused("terminate asks for confirmation on a terminal; without one, --yes is required")
+		return errNoTerminal()
 	}
 	var hosts []*remudav1.Instance
 	for _, id := range ids {
@@ -155,12 +155,24 @@ func (s *session) confirmEnd(ctx context.Context, ids []string) error {
 	if slices.ContainsFunc(hosts, (*remudav1.Instance).GetBusy) {
 		question += ", with the job at work"
 	}
-	fmt.Fprintf(s.app.Stderr, "%s? [y/N] ", question)
-	switch answer, err := s.app.answer(ctx); {
+	return s.app.confirm(ctx, question)
+}
+
+func errNoTerminal() error {
+	return failure.Misused("this is asked for confirmation on a terminal; without one, --yes is required")
+}
+
+// confirm asks a question, and is nil after a yes.
+func (a *App) confirm(ctx context.Context, question string) error {
+	if !a.InTerminal {
+		return errNoTerminal()
+	}
+	fmt.Fprintf(a.Stderr, "%s? [y/N] ", question)
+	switch answer, err := a.answer(ctx); {
 	case err != nil:
 		return failure.Of("", err)
 	case answer != "y" && answer != "yes":
-		return &failure.Error{Code: failure.Failed, Err: errors.New("nothing was ended")}
+		return &failure.Error{Code: failure.Failed, Err: errors.New("nothing was done")}
 	}
 	return nil
 }
@@ -177,7 +189,7 @@ func (a *App) answer(ctx context.Context) (string, error) {
 		return text, nil
 	case <-ctx.Done():
 		fmt.Fprintln(a.Stderr)
-		return "", fmt.Errorf("interrupted, and nothing was ended: %w", ctx.Err())
+		return "", fmt.Errorf("interrupted, and nothing was done: %w", ctx.Err())
 	}
 }
 

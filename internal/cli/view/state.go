@@ -18,6 +18,7 @@ const (
 	releasing = "releasing"
 	pooled    = "pooled"
 	hot       = "hot"
+	resting   = "resting"
 	ended     = "ended"
 )
 
@@ -31,7 +32,7 @@ const (
 )
 
 // States are all short states and marks, for filters.
-var States = []string{created, running, claimed, releasing, pooled, hot, ended, held, interrupted, retiring, orphan, unhealthy}
+var States = []string{created, running, claimed, releasing, pooled, hot, resting, ended, held, interrupted, retiring, orphan, unhealthy}
 
 // State is the short state of a host.
 func State(h *remudav1.Instance) string {
@@ -54,6 +55,8 @@ func idle(h *remudav1.Instance) string {
 	switch {
 	case h.GetHot():
 		return hot
+	case h.GetRestingTime() != nil:
+		return resting
 	case h.GetPooledTime() != nil:
 		return pooled
 	}
@@ -79,10 +82,10 @@ func Marks(h *remudav1.Instance, now time.Time) []string {
 	return marks
 }
 
-// Is reports whether a short state or a mark holds for a host. A hot host is pooled too.
+// Is reports whether a short state or a mark holds for a host. Hot and resting hosts are pooled too.
 func Is(h *remudav1.Instance, state string, now time.Time) bool {
 	short := State(h)
-	return short == state || short == hot && state == pooled || slices.Contains(Marks(h, now), state)
+	return short == state || state == pooled && (short == hot || short == resting) || slices.Contains(Marks(h, now), state)
 }
 
 // stateCell is the state with its marks.
@@ -94,7 +97,7 @@ func stateCell(h *remudav1.Instance, now time.Time) table.Cell {
 		style = table.Bad
 	case len(marks) > 0:
 		style = table.Warn
-	case short == running, short == hot, short == pooled:
+	case short == running, short == hot, short == pooled, short == resting:
 		style = table.Good
 	case short == ended:
 		style = table.Faint
@@ -115,7 +118,7 @@ func since(h *remudav1.Instance) time.Time {
 
 // deadlines are the names of a state's threshold.
 var deadlines = map[string]string{
-	created: "creation timeout", claimed: "claim timeout", running: "maximum runtime", releasing: "release timeout", pooled: "idle end", hot: "idle end",
+	created: "creation timeout", claimed: "claim timeout", running: "maximum runtime", releasing: "release timeout", pooled: "idle end", hot: "idle end", resting: "idle end",
 }
 
 // next is the next event of a host that is known, and when: what EC2 announced, or the deadline of its state. While a

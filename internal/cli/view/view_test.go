@@ -47,6 +47,7 @@ func fleet() []*remudav1.Instance {
 		alive(&remudav1.Instance{InstanceId: "i-warm", State: idle, Assignment: 1, Threshold: in(9 * time.Minute)}),
 		alive(&remudav1.Instance{InstanceId: "i-pool", State: idle, PooledTime: in(-70 * time.Second), Repository: "acme/app", Threshold: in(4 * time.Minute)}),
 		alive(&remudav1.Instance{InstanceId: "i-hot", State: idle, PooledTime: in(-26 * time.Hour), Hot: true, Threshold: in(50 * time.Hour), HoldTime: in(-time.Hour)}),
+		alive(&remudav1.Instance{InstanceId: "i-rests", State: idle, PooledTime: in(-time.Hour), RestingTime: in(-time.Minute), Threshold: in(time.Hour)}),
 		{InstanceId: "i-lost", Pool: "default", State: idle, PooledTime: in(-time.Hour), HeartbeatTime: in(-time.Hour), OrphanTime: in(-time.Minute), Threshold: in(time.Second)},
 		{InstanceId: "i-over", Pool: "default", State: terminated, Repository: "acme/app", UpdateTime: in(-time.Hour), Threshold: in(time.Hour), Retiring: true},
 		{InstanceId: "i-slot", Pool: "builds", State: running, Repository: "acme/app", RunId: "turn:builds:3", RunAttempt: 1, Healthy: true, HeartbeatTime: in(0), UpdateTime: in(time.Second), Threshold: in(time.Hour)},
@@ -83,6 +84,7 @@ i-dirty  releasing                default  acme/app    -              no    4m  
 i-lost   pooled,orphan,unhealthy  default  -           -              no    1h     idle end in 1s
 i-pool   pooled                   default  acme/app    -              no    1m     idle end in 4m
 i-hot    hot                      default  -           -              no    1d2h   idle end in 2d2h
+i-rests  resting                  default  -           -              no    1h     idle end in 1h
 i-over   ended                    default  acme/app    -              no    1h     -
 `
 	hosts := view.Filter{}.Apply(fleet(), now)
@@ -107,17 +109,17 @@ func TestFilter(t *testing.T) {
 		filter view.Filter
 		want   string
 	}{
-		"pool":                      {view.Filter{Pool: "builds"}, "i-slot"},
-		"repository":                {view.Filter{Repository: "Acme/Shop"}, "i-boots i-works"},
-		"owner":                     {view.Filter{Repository: "acme", States: []string{"pooled"}}, "i-pool"},
-		"run":                       {view.Filter{RunID: "7"}, "i-again i-kept"},
-		"slot":                      {view.Filter{RunID: "turn:builds:3"}, "i-slot"},
-		"pooled, hot too":           {view.Filter{States: []string{"pooled"}}, "i-lost i-pool i-hot"},
-		"hot":                       {view.Filter{States: []string{"hot"}}, "i-hot"},
-		"held":                      {view.Filter{States: []string{"held"}}, "i-kept"},
-		"state or mark":             {view.Filter{States: []string{"interrupted", "claimed"}}, "i-again i-taken"},
-		"an ended host has no mark": {view.Filter{States: []string{"retiring"}}, "i-kept"},
-		"all must hold":             {view.Filter{Pool: "builds", States: []string{"pooled"}}, ""},
+		"pool":                        {view.Filter{Pool: "builds"}, "i-slot"},
+		"repository":                  {view.Filter{Repository: "Acme/Shop"}, "i-boots i-works"},
+		"owner":                       {view.Filter{Repository: "acme", States: []string{"pooled"}}, "i-pool"},
+		"run":                         {view.Filter{RunID: "7"}, "i-again i-kept"},
+		"slot":                        {view.Filter{RunID: "turn:builds:3"}, "i-slot"},
+		"pooled, hot and resting too": {view.Filter{States: []string{"pooled"}}, "i-lost i-pool i-hot i-rests"},
+		"hot":                         {view.Filter{States: []string{"hot"}}, "i-hot"},
+		"held":                        {view.Filter{States: []string{"held"}}, "i-kept"},
+		"state or mark":               {view.Filter{States: []string{"interrupted", "claimed"}}, "i-again i-taken"},
+		"an ended host has no mark":   {view.Filter{States: []string{"retiring"}}, "i-kept"},
+		"all must hold":               {view.Filter{Pool: "builds", States: []string{"pooled"}}, ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -133,7 +135,7 @@ func TestFilter(t *testing.T) {
 // What is on a terminal in color: red needs a person, yellow is on its way out.
 func TestStateColors(t *testing.T) {
 	want := map[string]table.Style{
-		"running": table.Good, "pooled": table.Good, "hot": table.Good, "created": table.Plain, "claimed": table.Plain, "releasing": table.Plain,
+		"running": table.Good, "pooled": table.Good, "hot": table.Good, "resting": table.Good, "created": table.Plain, "claimed": table.Plain, "releasing": table.Plain,
 		"ended": table.Faint, "running,interrupted": table.Warn, "running,held,retiring": table.Warn, "pooled,orphan,unhealthy": table.Bad,
 	}
 	for _, row := range view.Hosts(fleet(), now, false).Rows {

@@ -29,6 +29,10 @@ func TestExitCodes(t *testing.T) {
 		"nothing to hold":                 {2, "--all", []string{"hold"}},
 		"a hold that is too long":         {2, "24h", []string{"hold", "i-1", "--for", "25h"}},
 		"a history of all":                {2, "--run or --host", []string{"events", "--follow=false"}},
+		"nothing to drain":                {2, "--pool, or --all", []string{"drain"}},
+		"a drain of two kinds":            {2, "--pool, or --all", []string{"drain", "i-1", "--all"}},
+		"a drain without confirmation":    {2, "--yes", []string{"drain", "--all"}},
+		"an unknown pool to drain":        {3, "drain the hosts of pool none", []string{"drain", "--pool", "none", "--yes"}},
 		"an end without a reason":         {2, "--reason", []string{"terminate", "i-1", "--yes"}},
 		"an end without confirmation":     {2, "--yes", []string{"terminate", "i-1", "--reason", "x"}},
 		"a plan of nothing":               {2, "--snapshot", []string{"plan"}},
@@ -63,6 +67,28 @@ func TestConflict(t *testing.T) {
 	s.fails(7, "`remuda hold --all --off`", "terminate", host, "--reason", "x", "--yes")
 	if got := s.must("hold", "--all", "--off"); got != "No hold of the fleet is in force.\n" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// TestDrain: a drained host serves its run to the end and then leaves; one without a run leaves at once.
+func TestDrain(t *testing.T) {
+	s := newStage(t)
+	s.must("provision", "acme/shop/41", "--count", "2")
+	first := s.hosts()[0].ID
+	if got := s.must("drain", first, "--reason", "slow", "-o", "json"); got != "{\n  \"drainedCount\": 1,\n  \"retiringCount\": 0\n}\n" {
+		t.Errorf("got %s", got)
+	}
+	if got := s.hosts("--state", "retiring"); len(got) != 1 || got[0].ID != first || got[0].Run != "41" {
+		t.Errorf("retiring: %v", got)
+	}
+	if got := s.must("drain", "--pool", "default", "--yes"); !strings.HasPrefix(got, "1 drained, 1 left already;") {
+		t.Errorf("got %s", got)
+	}
+	s.must("release", "acme/shop/41", "--wait")
+	for len(s.hosts()) > 0 { // they end as soon as they are released
+		if s.ctx.Err() != nil {
+			t.Fatal("drained hosts have not ended")
+		}
 	}
 }
 
