@@ -19,7 +19,6 @@ import (
 func TestMain(m *testing.M) {
 	code := m.Run()
 	testrun.System.Remove()
-	testrun.GRPCurl.Remove()
 	os.Exit(code)
 }
 

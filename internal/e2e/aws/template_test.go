@@ -83,7 +83,8 @@ func newInstall(t *testing.T) *install {
 	image, _, _ := i.account.network()
 	// The CLI looks for a profile whose name is empty.
 	i.env = append(slices.DeleteFunc(i.operator.Environ(), func(v string) bool { return v == "AWS_PROFILE=" }), "AWS_DEFAULT_REGION="+region, "PATH="+filepath.Join(i.dir, "path")+":"+os.Getenv("PATH"),
-		"REPOSITORIES=acme/*", "IMAGE="+image, "MY_ADDRESS=203.0.113.7", "AWS_EC2_METADATA_DISABLED=true")
+		"REPOSITORIES=acme/*", "IMAGE="+image, "MY_ADDRESS=203.0.113.7", "AWS_EC2_METADATA_DISABLED=true",
+		"REMUDA_CONFIG="+filepath.Join(i.dir, "remuda.yaml"))
 	i.write("path/aws", "#!/bin/bash\nexec "+strings.Join(templates.CLI(t), " ")+` "$@"`+"\n", 0o755)
 	i.write("path/controld", "#!/bin/bash\nexec "+filepath.Join(testrun.System.Dir(t), "controld")+` "$@"`+"\n", 0o755)
 	return i
@@ -288,7 +289,7 @@ func (i *install) configured(here *strings.Replacer) {
 	check(i.TB, err)
 	check(i.TB, i.github.SetWebhooks(i.ctx, local.Webhooks{Target: "http://" + addrs[1] + "/webhooks/github", Secret: strings.TrimSpace(string(secret))}))
 	// What stands for the load balancer: its name is this controld.
-	i.write("path/grpcurl", fmt.Sprintf("#!/bin/bash\nargs=()\nfor a in \"$@\"; do [[ $a == *:7443 ]] && a=%s; args+=(\"$a\"); done\nexec %s/grpcurl \"${args[@]}\"\n", i.grpc, testrun.GRPCurl.Dir(i.TB)), 0o755)
+	i.write("path/remuda", fmt.Sprintf("#!/bin/bash\nargs=()\nfor a in \"$@\"; do [[ $a == *:7443 ]] && a=%s; args+=(\"$a\"); done\nexec %s/remuda \"${args[@]}\"\n", i.grpc, testrun.System.Dir(i.TB)), 0o755)
 	i.dial()
 }
 
