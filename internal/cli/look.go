@@ -26,9 +26,9 @@ func (a *App) Hosts(ctx context.Context, f HostsFlags) error {
 	if err != nil {
 		return err
 	}
-	req := &remudav1.ListInstancesRequest{States: alive}
+	req := &remudav1.ListInstancesRequest{States: alive, Pool: filter.Pool, Repository: filter.Repository}
 	if f.All || slices.Contains(f.States, "ended") {
-		req.States = nil
+		req.States = append(slices.Clone(alive), remudav1.State_STATE_TERMINATED)
 	}
 	if !strings.Contains(filter.RunID, ":") { // the slot of a job pool is no run of the contract
 		req.RunId = filter.RunID
@@ -96,7 +96,7 @@ func (a *App) Runs(ctx context.Context, f HostsFlags) error {
 	}
 	defer s.close()
 	return a.repeat(ctx, func(ctx context.Context) error {
-		list, err := s.hosts(ctx, &remudav1.ListInstancesRequest{States: alive})
+		list, err := s.hosts(ctx, &remudav1.ListInstancesRequest{States: alive, Pool: filter.Pool, Repository: filter.Repository})
 		if err != nil {
 			return err
 		}

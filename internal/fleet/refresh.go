@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/remuda-ci/remuda/internal/fleet/hosts"
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/fleet/sweeps"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
@@ -58,7 +57,7 @@ func (r *Refresh) Decisions() []op.Decided { return r.decided }
 
 // list takes a page of hosts. A refresh is an order by a person, so it may go through everything there is.
 func (r *Refresh) list(ctx context.Context, now time.Time) (op.Progress, error) {
-	got, err := r.f.store.ListInstances(ctx, lifecycle.Filter{States: hosts.LiveStates}, r.page)
+	got, err := r.f.store.ListInstances(ctx, lifecycle.Filter{States: lifecycle.LiveStates}, r.page)
 	if err != nil {
 		return op.Again, fmt.Errorf("list hosts: %w", err)
 	}

@@ -3,7 +3,6 @@ package instrument
 import (
 	"context"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 
@@ -77,8 +76,7 @@ func (g *HostGauges) due(now time.Time) bool {
 // countHosts leaves the last counts in place when the store cannot be read.
 func (g *HostGauges) countHosts(ctx context.Context) {
 	counts := map[telemetry.HostsOf]int{}
-	living := lifecycle.Filter{States: slices.DeleteFunc(slices.Clone(lifecycle.States),
-		func(s lifecycle.State) bool { return s == lifecycle.StateTerminated })}
+	living := lifecycle.Filter{States: lifecycle.LiveStates}
 	list := func(page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error) {
 		return g.Store.ListInstances(ctx, living, page)
 	}

@@ -30,4 +30,13 @@ type Filter struct {
 	States        []State
 	RunID         string
 	ResourceClass string
+	Pool          string
+	// Repository is "owner/name", or "owner" for all of that owner's, in any case: what the host serves or served last.
+	Repository string
+}
+
+// OfRepository reports whether a record passes the filter's Repository.
+func (f Filter) OfRepository(r Record) bool {
+	want := Canonical(f.Repository)
+	return want == "" || r.Repository == want || r.Repository != "" && Owner(r.Repository) == want
 }

@@ -21,6 +21,9 @@ const (
 // States lists every state, in the order of a host's life.
 var States = []State{StateCreated, StateRunning, StateIdle, StateClaimed, StateTerminated}
 
+// LiveStates lists those of hosts that have not ended.
+var LiveStates = States[:len(States)-1]
+
 // Valid reports whether s is one of States.
 func (s State) Valid() bool { return slices.Contains(States, s) }
 

@@ -88,6 +88,22 @@ var fieldRows = []fieldRow{
 		prepare: inOrder(hostOf7, provisioned("1", 1, 1)), want: &remudav1.ListInstancesResponse{Instances: []*remudav1.Instance{{}}},
 	},
 	{
+		method: "ListInstances", req: &remudav1.ListInstancesRequest{}, want: &remudav1.ListInstancesResponse{Instances: []*remudav1.Instance{instanceOf7()}},
+		prepare: inOrder(hostOf7, func(f *fieldWorld) {
+			ended := serving("i-9")
+			ended.State = lifecycle.StateTerminated
+			f.host(ended, lifecycle.Report{})
+		}),
+	},
+	{
+		method: "ListInstances", req: &remudav1.ListInstancesRequest{Pool: "full"}, counted: []protoreflect.Name{"instances"},
+		prepare: inOrder(hostOf7, hotHost, provisioned("1", 1, 1)), want: &remudav1.ListInstancesResponse{Instances: []*remudav1.Instance{{}, {}}},
+	},
+	{
+		method: "ListInstances", req: &remudav1.ListInstancesRequest{Repository: "acme/other"}, counted: []protoreflect.Name{"instances"},
+		prepare: inOrder(hostOf7, hotHost), want: &remudav1.ListInstancesResponse{},
+	},
+	{
 		method: "ListInstances", prepare: inOrder(hostOf7, hotHost), req: &remudav1.ListInstancesRequest{PageSize: 1},
 		want: &remudav1.ListInstancesResponse{Instances: []*remudav1.Instance{instanceOf7()}, NextPageToken: pageToken("instances", "i-1")},
 	},

@@ -31,7 +31,10 @@ func (s *service) GetInstance(ctx context.Context, req *remudav1.GetInstanceRequ
 
 // ListInstances pages through the hosts.
 func (s *service) ListInstances(ctx context.Context, req *remudav1.ListInstancesRequest) (*remudav1.ListInstancesResponse, error) {
-	filter := lifecycle.Filter{RunID: req.GetRunId(), ResourceClass: req.GetResourceClass()}
+	filter := lifecycle.Filter{RunID: req.GetRunId(), ResourceClass: req.GetResourceClass(), Pool: req.GetPool(), Repository: req.GetRepository()}
+	if len(req.GetStates()) == 0 {
+		filter.States = lifecycle.LiveStates
+	}
 	for _, s := range req.GetStates() {
 		filter.States = append(filter.States, wordOf(s, lifecycle.States, state))
 	}

@@ -288,7 +288,7 @@ type Counts struct {
 func (ex *Explainer) Count(ctx context.Context, now time.Time) (map[string]Counts, error) {
 	counts := map[string]Counts{}
 	list := func(page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error) {
-		return ex.Store.ListInstances(ctx, lifecycle.Filter{States: hosts.LiveStates}, page)
+		return ex.Store.ListInstances(ctx, lifecycle.Filter{States: lifecycle.LiveStates}, page)
 	}
 	for r, err := range listing.All(lifecycle.PageOf{Limit: 1000}, list) {
 		if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/fleet/op"
@@ -23,9 +22,6 @@ type Drained struct {
 	Now, Before int
 }
 
-// living are the states of hosts that can leave.
-var living = slices.DeleteFunc(slices.Clone(lifecycle.States), func(s lifecycle.State) bool { return s == lifecycle.StateTerminated })
-
 // Drain has hosts leave: no other run gets them, and each ends when it has no run. by is who asked for it, and is shown
 // to people. Each host is one conditional write, so a drain that was cut short is repeated. An unknown host is
 // lifecycle.ErrNotFound and a terminated one a *StateError.
@@ -38,14 +34,11 @@ func (hs *Hosts) Drain(ctx context.Context, of DrainTarget, reason, by string, n
 	}
 	var all Drained
 	records := listing.All(lifecycle.PageOf{}, func(page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error) {
-		return hs.Store.ListInstances(ctx, lifecycle.Filter{States: living}, page)
+		return hs.Store.ListInstances(ctx, lifecycle.Filter{States: lifecycle.LiveStates, Pool: of.Pool}, page)
 	})
 	for r, err := range records {
 		if err != nil {
 			return all, fmt.Errorf("drain hosts: list them: %w", err)
-		}
-		if of.Pool != "" && r.Pool != of.Pool {
-			continue
 		}
 		one, err := hs.drainOne(ctx, j, r.InstanceID, why, now)
 		var ended *StateError

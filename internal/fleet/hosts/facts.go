@@ -25,10 +25,6 @@ func (hs *Hosts) FactsOf(ctx context.Context, hostKey string, now time.Time) ([]
 	return hs.LoadFactsWithCloud(ctx, []string{hostKey}, reports, now)
 }
 
-var LiveStates = []lifecycle.State{
-	lifecycle.StateCreated, lifecycle.StateRunning, lifecycle.StateIdle, lifecycle.StateClaimed,
-}
-
 // LoadFacts reads what is known about hosts, in batches: their reports and the requests that they name.
 func (hs *Hosts) LoadFacts(ctx context.Context, records []lifecycle.Record, now time.Time) ([]lifecycle.Facts, error) {
 	keys := make([]string, 0, len(records))

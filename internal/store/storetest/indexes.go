@@ -98,15 +98,15 @@ func testByPool(t *testing.T, w world) {
 }
 
 func testFilter(t *testing.T, w world) {
-	add := func(key string, state lifecycle.State, run, class string) {
+	add := func(key string, state lifecycle.State, run, class, pool, repository string) {
 		r := pooledRecord(key)
-		r.State, r.RunID, r.ResourceClass = state, run, class
+		r.State, r.RunID, r.ResourceClass, r.Pool, r.Repository = state, run, class, pool, repository
 		instances.put(t, w, r)
 	}
-	add("d", lifecycle.StateIdle, "", "large")
-	add("a", lifecycle.StateRunning, "1", "large")
-	add("c", lifecycle.StateRunning, "2", "small")
-	add("b", lifecycle.StateClaimed, "1", "small")
+	add("d", lifecycle.StateIdle, "", "large", "default", "")
+	add("a", lifecycle.StateRunning, "1", "large", "default", "acme/app")
+	add("c", lifecycle.StateRunning, "2", "small", "builds", "acme/lib")
+	add("b", lifecycle.StateClaimed, "1", "small", "builds", "acme-2/app")
 	tests := []struct {
 		name   string
 		filter lifecycle.Filter
@@ -120,6 +120,11 @@ func testFilter(t *testing.T, w world) {
 		{"a class", lifecycle.Filter{ResourceClass: "small"}, []string{"b", "c"}},
 		{"all three", lifecycle.Filter{States: []lifecycle.State{lifecycle.StateRunning}, RunID: "2", ResourceClass: "small"}, []string{"c"}},
 		{"no host", lifecycle.Filter{RunID: "1", ResourceClass: "medium"}, nil},
+		{"a pool", lifecycle.Filter{Pool: "builds"}, []string{"b", "c"}},
+		{"a pool and a run", lifecycle.Filter{Pool: "builds", RunID: "1"}, []string{"b"}},
+		{"a repository, in another case", lifecycle.Filter{Repository: "Acme/App"}, []string{"a"}},
+		{"an owner", lifecycle.Filter{Repository: "acme"}, []string{"a", "c"}},
+		{"a pool and an owner", lifecycle.Filter{Repository: "acme", Pool: "builds"}, []string{"c"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -58,7 +58,7 @@ type FleetServiceClient interface {
 	Refresh(ctx context.Context, in *RefreshRequest, opts ...grpc.CallOption) (*RefreshResponse, error)
 	// GetInstance describes one host. NOT_FOUND: no such host is known.
 	GetInstance(ctx context.Context, in *GetInstanceRequest, opts ...grpc.CallOption) (*GetInstanceResponse, error)
-	// ListInstances lists hosts, terminated ones for 24 hours after their end. INVALID_ARGUMENT: also a page_token that was not handed out.
+	// ListInstances lists hosts, and on demand those that ended in the last 24 hours. INVALID_ARGUMENT: also a page_token that was not handed out.
 	ListInstances(ctx context.Context, in *ListInstancesRequest, opts ...grpc.CallOption) (*ListInstancesResponse, error)
 	// TerminateInstance ends a host at once, with the job on it. Safe to repeat. NOT_FOUND: no such host is known;
 	// FAILED_PRECONDITION: it is held, and the hold has to be taken away first.
@@ -270,7 +270,7 @@ type FleetServiceServer interface {
 	Refresh(context.Context, *RefreshRequest) (*RefreshResponse, error)
 	// GetInstance describes one host. NOT_FOUND: no such host is known.
 	GetInstance(context.Context, *GetInstanceRequest) (*GetInstanceResponse, error)
-	// ListInstances lists hosts, terminated ones for 24 hours after their end. INVALID_ARGUMENT: also a page_token that was not handed out.
+	// ListInstances lists hosts, and on demand those that ended in the last 24 hours. INVALID_ARGUMENT: also a page_token that was not handed out.
 	ListInstances(context.Context, *ListInstancesRequest) (*ListInstancesResponse, error)
 	// TerminateInstance ends a host at once, with the job on it. Safe to repeat. NOT_FOUND: no such host is known;
 	// FAILED_PRECONDITION: it is held, and the hold has to be taken away first.

@@ -118,7 +118,7 @@ func (x *GetInstanceResponse) GetInstance() *Instance {
 // ListInstancesRequest asks for hosts, page by page. Filters that are given must all hold.
 type ListInstancesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Only hosts in one of these states, none named twice. Empty: any state.
+	// Only hosts in one of these states, none named twice. Empty: any but STATE_TERMINATED.
 	States []State `protobuf:"varint,1,rep,packed,name=states,proto3,enum=remuda.v1.State" json:"states,omitempty"`
 	// Only hosts of this run. Empty: any run, and hosts without one.
 	RunId string `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
@@ -127,7 +127,11 @@ type ListInstancesRequest struct {
 	// Hosts wanted at most in one answer, 0 to 1000. 0: 100.
 	PageSize int32 `protobuf:"varint,4,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// The next_page_token of the answer before, with the same filters. Empty: the first page.
-	PageToken     string `protobuf:"bytes,5,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageToken string `protobuf:"bytes,5,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Only hosts of this pool. Empty: any.
+	Pool string `protobuf:"bytes,6,opt,name=pool,proto3" json:"pool,omitempty"`
+	// Only hosts that serve this repository, or served it last, "owner/name", or with "owner" any of that owner's. Empty: any.
+	Repository    string `protobuf:"bytes,7,opt,name=repository,proto3" json:"repository,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -193,6 +197,20 @@ func (x *ListInstancesRequest) GetPageSize() int32 {
 func (x *ListInstancesRequest) GetPageToken() string {
 	if x != nil {
 		return x.PageToken
+	}
+	return ""
+}
+
+func (x *ListInstancesRequest) GetPool() string {
+	if x != nil {
+		return x.Pool
+	}
+	return ""
+}
+
+func (x *ListInstancesRequest) GetRepository() string {
+	if x != nil {
+		return x.Repository
 	}
 	return ""
 }
@@ -472,7 +490,7 @@ const file_remuda_v1_operate_proto_rawDesc = "" +
 	"\vinstance_id\x18\x01 \x01(\tB*\xbaH'r%2#^[0-9A-Za-z][0-9A-Za-z_.:-]{0,127}$R\n" +
 	"instanceId\"F\n" +
 	"\x13GetInstanceResponse\x12/\n" +
-	"\binstance\x18\x01 \x01(\v2\x13.remuda.v1.InstanceR\binstance\"\xb5\x02\n" +
+	"\binstance\x18\x01 \x01(\v2\x13.remuda.v1.InstanceR\binstance\"\xe4\x03\n" +
 	"\x14ListInstancesRequest\x12;\n" +
 	"\x06states\x18\x01 \x03(\x0e2\x10.remuda.v1.StateB\x11\xbaH\x0e\x92\x01\v\x18\x01\"\a\x82\x01\x04\x10\x01 \x00R\x06states\x12B\n" +
 	"\x06run_id\x18\x02 \x01(\tB+\xbaH(\xd8\x01\x01r#2!^[0-9A-Za-z][0-9A-Za-z_.-]{0,63}$R\x05runId\x12J\n" +
@@ -480,7 +498,11 @@ const file_remuda_v1_operate_proto_rawDesc = "" +
 	"\tpage_size\x18\x04 \x01(\x05B\n" +
 	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\bpageSize\x12'\n" +
 	"\n" +
-	"page_token\x18\x05 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x10R\tpageToken\"r\n" +
+	"page_token\x18\x05 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x10R\tpageToken\x127\n" +
+	"\x04pool\x18\x06 \x01(\tB#\xbaH \xd8\x01\x01r\x1b2\x19^[a-z0-9][a-z0-9-]{0,31}$R\x04pool\x12t\n" +
+	"\n" +
+	"repository\x18\a \x01(\tBT\xbaHQ\xd8\x01\x01rL\x18\x8c\x012G^[A-Za-z0-9]+(-[A-Za-z0-9]+)*(_[A-Za-z0-9]+)?(/[A-Za-z0-9._-]{1,100})?$R\n" +
+	"repository\"r\n" +
 	"\x15ListInstancesResponse\x121\n" +
 	"\tinstances\x18\x01 \x03(\v2\x13.remuda.v1.InstanceR\tinstances\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x89\x01\n" +
