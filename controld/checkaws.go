@@ -280,12 +280,12 @@ func neededVCPU(c *config.Config, usage lifecycle.UsageClass) (needed int, parts
 			}
 		}
 		hosts, cpu := c.Pools[name].Maximum, c.ResourceClasses[largest].CPU
-		if hosts == 0 {
+		if hosts == nil {
 			parts = append(parts, fmt.Sprintf("pool %s has no maximum, each %s takes %d", name, largest, cpu))
 			continue
 		}
-		needed += hosts * cpu
-		parts = append(parts, fmt.Sprintf("%d of pool %s (%d x %s)", hosts*cpu, name, hosts, largest))
+		needed += *hosts * cpu
+		parts = append(parts, fmt.Sprintf("%d of pool %s (%d x %s)", *hosts*cpu, name, *hosts, largest))
 	}
 	return needed, parts
 }

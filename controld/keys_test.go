@@ -244,7 +244,7 @@ var keyRows = []keyRow{
 	{key: "pools.<name>.ec2.kms_key_id", value: "alias/own", aws: true, got: ofEC2(func(p ec2.Pool) any { return p.KMSKeyID }), want: "alias/own"},
 	{key: "pools.<name>.ec2.burstable", value: "true", aws: true, got: ofEC2(func(p ec2.Pool) any { return p.Burstable }), want: true},
 	{key: "pools.<name>.ec2.tags.<key>", value: "own", with: "aws: {ec2: {tags: {team: ci, more: x}}}", aws: true, got: ofEC2(func(p ec2.Pool) any { return p.Tags }), want: map[string]string{"team": "own", "more": "x"}},
-	{key: "pools.<name>.maximum", value: "12", got: ofPool(func(p fleet.Pool) any { return p.Maximum }), want: 12},
+	{key: "pools.<name>.maximum", value: "12", got: ofPool(func(p fleet.Pool) any { return p.Maximum }), want: new(12)},
 	{key: "pools.<name>.spot_breaker.interruptions", value: "3", got: ofPool(func(p fleet.Pool) any { return p.SpotBreaker.Interruptions }), want: 3},
 	{key: "pools.<name>.spot_breaker.within", value: "3m", got: ofPool(func(p fleet.Pool) any { return p.SpotBreaker.Within }), want: 3 * time.Minute},
 	{key: "pools.<name>.spot_breaker.pause", value: "3m", got: ofPool(func(p fleet.Pool) any { return p.SpotBreaker.Pause }), want: 3 * time.Minute},

@@ -164,8 +164,8 @@ type Pool struct {
 	PostRelease string `yaml:"post_release"`
 	// EC2 is what differs from AWS.EC2 for this pool; nil: nothing.
 	EC2 *EC2 `yaml:"ec2"`
-	// Maximum is how many hosts it may have at once, whatever they do; 0: any number.
-	Maximum int `yaml:"maximum"`
+	// Maximum is how many hosts it may have at once, whatever they do; 0: none, and nil: any number.
+	Maximum *int `yaml:"maximum"`
 	// SpotBreaker pauses launches of spot hosts after many interruptions.
 	SpotBreaker SpotBreaker `yaml:"spot_breaker"`
 	// Warm has fresh hosts ready ahead of need; nil: none are.

@@ -74,8 +74,8 @@ func (c *Config) validateMinimum(at strictyaml.Place, pool string, j *Jobs) {
 		at.Errorf("is %d, more than maximum (%d); write at most as much", j.Minimum, j.Maximum)
 	case j.Minimum > 0 && !j.RegisteredMinimum && p.Warm != nil:
 		at.Errorf("is %d, and the pool has a warm section, which keeps such hosts too; write 0 and warm.minimum_idle, or registered_minimum: true", j.Minimum)
-	case p.Maximum > 0 && j.Minimum > p.Maximum:
-		at.Errorf("is %d, more than the pool's maximum (%d); write at most as much", j.Minimum, p.Maximum)
+	case p.Maximum != nil && j.Minimum > *p.Maximum:
+		at.Errorf("is %d, more than the pool's maximum (%d); write at most as much", j.Minimum, *p.Maximum)
 	}
 }
 

@@ -214,7 +214,9 @@ const (
 // validateWarm checks a pool's maximum and its warm hosts.
 func (c *Config) validateWarm(at strictyaml.Place, pool string) {
 	p := c.Pools[pool]
-	at.At("maximum").Number(p.Maximum, 0, maxLimited)
+	if p.Maximum != nil {
+		at.At("maximum").Number(*p.Maximum, 0, maxLimited)
+	}
 	w := p.Warm
 	if w == nil {
 		return
@@ -232,10 +234,10 @@ func (c *Config) validateWarm(at strictyaml.Place, pool string) {
 	}
 }
 
-func (w *Warm) validateCount(at strictyaml.Place, n, maximum int) {
+func (w *Warm) validateCount(at strictyaml.Place, n int, maximum *int) {
 	at.Number(n, 0, maxWarmHosts)
-	if maximum > 0 && n > maximum {
-		at.Errorf("is %d, more than the pool's maximum (%d); write at most as much", n, maximum)
+	if maximum != nil && n > *maximum {
+		at.Errorf("is %d, more than the pool's maximum (%d); write at most as much", n, *maximum)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 func TestWarmIsRead(t *testing.T) {
-	if c := parse(t, ""); c.Pools["default"].Warm != nil || c.Pools["default"].Maximum != 0 {
+	if c := parse(t, ""); c.Pools["default"].Warm != nil || c.Pools["default"].Maximum != nil {
 		t.Errorf("without a section: %+v", c.Pools["default"])
 	}
 	c := parse(t, `
@@ -45,7 +45,7 @@ pools:
 	if d := cmp.Diff(want, c.Pools["morning"].Warm); d != "" {
 		t.Error(d)
 	}
-	if p := c.Policy("morning"); p.WarmTime != 2*time.Hour || p.IdleTime != 5*time.Minute || c.Pools["morning"].Maximum != 30 {
+	if p := c.Policy("morning"); p.WarmTime != 2*time.Hour || p.IdleTime != 5*time.Minute || *c.Pools["morning"].Maximum != 30 {
 		t.Errorf("policy: %+v", p)
 	}
 	p, err := want.Policy()
@@ -71,6 +71,7 @@ func TestWarmRules(t *testing.T) {
 		"type":              {`{warm: {instance_types: ["C6"]}}`, `pools.x.warm.instance_types[0]: is "C6"`},
 		"negative":          {`{warm: {minimum_idle: -1}}`, `pools.x.warm.minimum_idle: is -1; write a number from 0 to 1000`},
 		"above the maximum": {`{maximum: 4, warm: {minimum_idle: 5}}`, `pools.x.warm.minimum_idle: is 5, more than the pool's maximum (4)`},
+		"above none":        {`{maximum: 0, warm: {minimum_idle: 1}}`, `pools.x.warm.minimum_idle: is 1, more than the pool's maximum (0)`},
 		"schedule above it": {`{maximum: 4, warm: {schedules: [{cron: "* * * * *", idle_count: 5}]}}`, `pools.x.warm.schedules[0].idle_count: is 5, more than the pool's maximum (4)`},
 		"negative schedule": {`{warm: {schedules: [{cron: "* * * * *", idle_count: -2}]}}`, `pools.x.warm.schedules[0].idle_count: is -2`},
 		"cron":              {`{warm: {schedules: [{cron: "* * * * *"}, {cron: "61 * * * *"}]}}`, `pools.x.warm.schedules[1].cron: is wrong: minute 61: must be 0 to 59`},

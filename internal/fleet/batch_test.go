@@ -326,7 +326,7 @@ func gathering(o *fleet.Options) { o.LaunchRate = fleet.Rate{PerSecond: 1, Burst
 func bounded(o *fleet.Options) {
 	gathering(o)
 	p := o.Pools[jobPool]
-	p.Maximum = burst
+	p.Maximum = new(burst)
 	o.Pools[jobPool] = p
 }
 

@@ -90,7 +90,7 @@ func TestAMaximumAfterALaunchOfAWarmPoolThatIsCutShortByItsDeadline(t *testing.T
 	racepass.CoveredBy(t, "TestAMaximumAfterALaunchThatIsCutShortByItsDeadline")
 	c := &lateCloud{lag: 45 * time.Second}
 	options := func(o *fleet.Options) {
-		withWarm(warmPool(2), func(p *fleet.Pool) { p.Maximum = 2 })(o)
+		withWarm(warmPool(2), func(p *fleet.Pool) { p.Maximum = new(2) })(o)
 		c.Compute, o.Compute = o.Compute, c
 	}
 	inBubbleOf(t, options, func(ctx context.Context, t *testing.T, w *world) {

@@ -23,7 +23,7 @@ const ofPool = "pool/default"
 func atMost(hosts int) func(*fleet.Options) {
 	return func(o *fleet.Options) {
 		p := o.Pools["default"]
-		p.Maximum = hosts
+		p.Maximum = &hosts
 		o.Pools["default"] = p
 	}
 }
@@ -46,6 +46,29 @@ func watched(ctx context.Context, ok func() bool) {
 		case <-ctx.Done():
 		case <-time.After(50 * time.Millisecond):
 		}
+	}
+}
+
+// A request for more hosts than its pool may ever have is short at once, and a pool with a maximum of 0 launches none.
+func TestMoreThanTheMaximum(t *testing.T) {
+	for maximum, minimum := range map[int]int{0: 1, 2: 3} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, atMost(maximum))
+			ctx, cancel := context.WithCancel(t.Context())
+			defer synctest.Wait()
+			defer cancel()
+			go w.agents(ctx)
+			begun := time.Now()
+			_, err := w.provision(ctx, demandOf(repository, "1", minimum, minimum, 20*time.Minute))
+			var short *fleet.ShortError
+			want := fmt.Sprintf("pools.default.maximum allows default %d hosts at once", maximum)
+			if !errors.As(err, &short) || !strings.Contains(short.Why, want) || time.Since(begun) > time.Minute {
+				t.Errorf("after %s: %v, want %q", time.Since(begun), err, want)
+			}
+			if n := w.machines(); n > 0 {
+				t.Errorf("%d machines were launched", n)
+			}
+		})
 	}
 }
 

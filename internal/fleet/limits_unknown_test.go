@@ -108,10 +108,10 @@ func TestAWarmPoolThatFailsKeepsNoOtherWaiting(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			options := func(o *fleet.Options) {
-				withWarm(warmPool(1), func(p *fleet.Pool) { p.Maximum = 2 })(o)
+				withWarm(warmPool(1), func(p *fleet.Pool) { p.Maximum = new(2) })(o)
 				other, warm := o.Pools["default"], warmPool(1)
 				warm.Spec.Pool = "zeta"
-				other.Warm, other.Maximum = &warm, 0
+				other.Warm, other.Maximum = &warm, nil
 				o.Pools["zeta"] = other
 				tt.options(o)
 			}

@@ -216,7 +216,7 @@ func TestWarmHostsWhileCapacityIsShort(t *testing.T) {
 
 // The maximum counts all hosts of the pool, whatever they do.
 func TestWarmHostsWithinTheMaximum(t *testing.T) {
-	atMost := func(p *fleet.Pool) { p.Maximum = 4 }
+	atMost := func(p *fleet.Pool) { p.Maximum = new(4) }
 	inWarmBubble(t, withWarm(warmPool(2), atMost), func(ctx context.Context, t *testing.T, w *world) {
 		w.until("two fresh hosts", time.Minute, w.hasFresh(2))
 		w.mustProvision(ctx, demand("1", "a", 2))
@@ -446,7 +446,7 @@ func TestWarmHostsThatAreTooMany(t *testing.T) {
 // A pool whose room others have goes on being looked after: its row is not due, its
 // hosts are what the row names, and one of a class that is not wanted any more goes.
 func TestWarmHostsOfAFullPool(t *testing.T) {
-	inBubbleOf(t, withWarm(warmPool(2), func(p *fleet.Pool) { p.Maximum = 4 }), func(ctx context.Context, t *testing.T, w *world) {
+	inBubbleOf(t, withWarm(warmPool(2), func(p *fleet.Pool) { p.Maximum = new(4) }), func(ctx context.Context, t *testing.T, w *world) {
 		other := lifecycle.Request{
 			Repository: repository, RunID: "1", RequestID: "a", Spec: lifecycle.Spec{Pool: "default"}, Launch: &lifecycle.LaunchOrder{Number: 1, Count: 3},
 		}
@@ -475,7 +475,7 @@ func TestWarmHostsOfAFullPool(t *testing.T) {
 		}
 		old := w.fresh()[0]
 		spot := func(p *fleet.WarmPool) { p.Spec.UsageClass = lifecycle.UsageSpot }
-		sweep(w.newFleet("spot", withWarm(warmPool(2, spot), func(p *fleet.Pool) { p.Maximum = 4 })), 5*time.Minute)
+		sweep(w.newFleet("spot", withWarm(warmPool(2, spot), func(p *fleet.Pool) { p.Maximum = new(4) })), 5*time.Minute)
 		want := "not wanted in warm pool default: it is of class large on on-demand, and its fresh hosts are of class large on spot now"
 		if r := w.record(old.HostKey); r.State != lifecycle.StateTerminated || r.Reason != want {
 			t.Errorf("the host of the old class is %s, since %q", r.State, r.Reason)

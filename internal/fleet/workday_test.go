@@ -49,7 +49,7 @@ func TestAWorkingDay(t *testing.T) {
 		t.Fatal(err)
 	}
 	from := time.Date(2026, 8, 19, 4, 0, 0, 0, zone)
-	warm := warmPool(0, func(w *fleet.WarmPool) { w.Policy.Maximum = dayMaximum })
+	warm := warmPool(0, func(w *fleet.WarmPool) { w.Policy.Maximum = new(dayMaximum) })
 	for _, s := range daySchedules {
 		period, err := policy.ParsePeriod(s.cron, dayZone, s.idle, "")
 		if err != nil {

@@ -19,8 +19,8 @@ type WarmPolicy struct {
 	// the end of its time it is replaced. Shorter than a host takes to boot, with the
 	// interval of the sweep, leaves times without hosts.
 	Lead time.Duration
-	// Maximum is how many hosts the pool may have, whatever they do; 0: any number.
-	Maximum int
+	// Maximum is how many hosts the pool may have, whatever they do; nil: any number.
+	Maximum *int
 }
 
 // WarmHost is a fresh host of a pool that lives.
@@ -140,13 +140,13 @@ func (d *WarmDecision) launch(p WarmPolicy, f WarmFacts, missing int, now time.T
 		return
 	}
 	d.Launch = missing
-	if p.Maximum == 0 {
+	if p.Maximum == nil {
 		return
 	}
 	live := len(f.Hosts) + f.Others
-	if room := max(p.Maximum-live, 0); room < missing {
+	if room := max(*p.Maximum-live, 0); room < missing {
 		d.Launch, d.Full = room, true
-		d.because(lifecycle.ReasonPoolFull, ", and room for %d: the pool has %d of at most %d hosts", room, live, p.Maximum)
+		d.because(lifecycle.ReasonPoolFull, ", and room for %d: the pool has %d of at most %d hosts", room, live, *p.Maximum)
 	}
 }
 

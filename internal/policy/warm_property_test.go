@@ -24,7 +24,7 @@ func TestTopUpOfAnyFacts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := monday.Add(time.Duration(rapid.IntRange(0, 7*24*60).Draw(t, "minute")) * time.Minute)
 		p := policy.WarmPolicy{
-			MinimumIdle: rapid.IntRange(0, 4).Draw(t, "minimum"), Maximum: rapid.IntRange(0, 8).Draw(t, "maximum"),
+			MinimumIdle: rapid.IntRange(0, 4).Draw(t, "minimum"), Maximum: rapid.SampledFrom([]*int{nil, new(0), new(1), new(2), new(4), new(8)}).Draw(t, "maximum"),
 			Lead: time.Duration(rapid.IntRange(0, 20).Draw(t, "lead")) * time.Minute, Schedules: rapid.SampledFrom(schedules).Draw(t, "schedules"),
 		}
 		f := policy.WarmFacts{Others: rapid.IntRange(0, 6).Draw(t, "others"), Hosts: anyWarmHosts(t, now),
@@ -32,8 +32,8 @@ func TestTopUpOfAnyFacts(t *testing.T) {
 		d := policy.TopUp(p, f, now)
 
 		live := len(f.Hosts) + f.Others
-		if d.Launch < 0 || d.Launch > 0 && p.Maximum > 0 && live+d.Launch > p.Maximum || d.Launch > d.Wanted {
-			t.Fatalf("launches %d beside %d with at most %d: %s", d.Launch, live, p.Maximum, d.Reason)
+		if d.Launch < 0 || d.Launch > 0 && p.Maximum != nil && live+d.Launch > *p.Maximum || d.Launch > d.Wanted {
+			t.Fatalf("launches %d beside %d with at most %+v: %s", d.Launch, live, p, d.Reason)
 		}
 		if f.Held != "" && len(d.Retire) > 0 {
 			t.Fatalf("retires %v in a held fleet", d.Retire)

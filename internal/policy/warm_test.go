@@ -79,10 +79,10 @@ func TestTopUp(t *testing.T) {
 			want: policy.WarmDecision{Wanted: 3, Idle: 2, Coming: 1, Code: lifecycle.ReasonWarmEnough, Reason: "3 wanted (minimum_idle), 2 idle and 1 coming"}},
 		"one that ends within the lead is replaced": {policy: policy.WarmPolicy{MinimumIdle: 2, Lead: 10 * time.Minute}, facts: policy.WarmFacts{Hosts: hosts(2)}, now: noon,
 			want: policy.WarmDecision{Launch: 1, Wanted: 2, Idle: 1, Code: lifecycle.ReasonWarmMissing, Reason: "2 wanted (minimum_idle), 1 idle and 0 coming: 1 missing"}},
-		"within the maximum": {policy: policy.WarmPolicy{MinimumIdle: 4, Maximum: 6}, facts: policy.WarmFacts{Hosts: hosts(1), Others: 3}, now: noon,
+		"within the maximum": {policy: policy.WarmPolicy{MinimumIdle: 4, Maximum: new(6)}, facts: policy.WarmFacts{Hosts: hosts(1), Others: 3}, now: noon,
 			want: policy.WarmDecision{Launch: 2, Wanted: 4, Idle: 1, Full: true,
 				Code: lifecycle.ReasonPoolFull, Reason: "4 wanted (minimum_idle), 1 idle and 0 coming: 3 missing, and room for 2: the pool has 4 of at most 6 hosts"}},
-		"beyond the maximum": {policy: policy.WarmPolicy{MinimumIdle: 4, Maximum: 6}, facts: policy.WarmFacts{Hosts: hosts(1), Others: 7}, now: noon,
+		"beyond the maximum": {policy: policy.WarmPolicy{MinimumIdle: 4, Maximum: new(6)}, facts: policy.WarmFacts{Hosts: hosts(1), Others: 7}, now: noon,
 			want: policy.WarmDecision{Wanted: 4, Idle: 1, Full: true,
 				Code: lifecycle.ReasonPoolFull, Reason: "4 wanted (minimum_idle), 1 idle and 0 coming: 3 missing, and room for 0: the pool has 8 of at most 6 hosts"}},
 		"none while they do not come up": {policy: policy.WarmPolicy{MinimumIdle: 1}, facts: policy.WarmFacts{NotBefore: noon.Add(1)}, now: noon,
@@ -109,7 +109,7 @@ func TestTopUp(t *testing.T) {
 		"nor is an interrupted one":      {policy: policy.WarmPolicy{MinimumIdle: 4}, facts: policy.WarmFacts{Hosts: with(func(h *policy.WarmHost) { h.Interrupted = true })}, now: noon, want: oneMissing},
 		"one of another class goes":      {policy: policy.WarmPolicy{MinimumIdle: 4}, facts: policy.WarmFacts{Hosts: with(func(h *policy.WarmHost) { h.Unfit = "x" })}, now: noon, want: oneUnfit},
 		"but not while it is held":       {policy: policy.WarmPolicy{MinimumIdle: 4}, facts: policy.WarmFacts{Hosts: with(func(h *policy.WarmHost) { h.Unfit, h.Held = "x", true })}, now: noon, want: oneMissing},
-		"a held one takes up room still": {policy: policy.WarmPolicy{MinimumIdle: 4, Maximum: 4}, facts: policy.WarmFacts{Hosts: with(func(h *policy.WarmHost) { h.Held = true })}, now: noon, want: noRoom},
+		"a held one takes up room still": {policy: policy.WarmPolicy{MinimumIdle: 4, Maximum: new(4)}, facts: policy.WarmFacts{Hosts: with(func(h *policy.WarmHost) { h.Held = true })}, now: noon, want: noRoom},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -141,7 +141,7 @@ var fieldRows = []fieldRow{
 			Name: "full", ResourceClasses: []string{"xlarge"}, UsageClasses: []remudav1.UsageClass{remudav1.UsageClass_USAGE_CLASS_SPOT}, AllowedInstanceTypes: []string{"c6i.*"},
 			Reuse: remudav1.Reuse_REUSE_SAME_OWNER, Privileged: true, MaxRuntime: durationpb.New(3 * time.Hour),
 			Counts:      []*remudav1.StateCount{{State: remudav1.State_STATE_RUNNING, Count: 1}, {State: remudav1.State_STATE_IDLE, Count: 1}},
-			PooledCount: 1, FreshCount: 1, HotCount: 1, WantedFreshCount: 3, Maximum: 7,
+			PooledCount: 1, FreshCount: 1, HotCount: 1, WantedFreshCount: 3, Maximum: 7, HasMaximum: true,
 		}}},
 	},
 	{method: "WatchFleet", req: &remudav1.WatchFleetRequest{RunId: "7"}, want: &remudav1.WatchFleetResponse{Event: eventOf7()}},

@@ -62,7 +62,7 @@ func newFieldWorld(t *testing.T) *fieldWorld {
 		o.Classes["xlarge"] = fleet.Class{CPU: 4, MemoryMiB: 8192}
 		o.Pools["full"] = fleet.Pool{
 			Name: "full", ResourceClasses: []string{"xlarge"}, UsageClasses: []lifecycle.UsageClass{lifecycle.UsageSpot}, InstanceTypes: []string{"c6i.*"},
-			Privileged: true, Maximum: 7, Policy: times,
+			Privileged: true, Maximum: new(7), Policy: times,
 			Warm: &fleet.WarmPool{Spec: lifecycle.Spec{ResourceClass: "xlarge", UsageClass: lifecycle.UsageSpot}, Policy: policy.WarmPolicy{MinimumIdle: 3}},
 		}
 		o.Services = &services.Options{Store: o.Store.(*hosts).Store, Scaler: c, Services: map[string]services.Service{

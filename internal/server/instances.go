@@ -113,7 +113,10 @@ func (s *service) ListPools(ctx context.Context, req *remudav1.ListPoolsRequest)
 			}
 		}
 		pool.PooledCount, pool.FreshCount, pool.HotCount = int32(counts[name].Pooled), int32(counts[name].Fresh), int32(counts[name].Hot)
-		pool.Maximum, pool.WantedFreshCount = int32(p.Maximum), int32(s.fleet.WarmWanted(name, now))
+		pool.WantedFreshCount = int32(s.fleet.WarmWanted(name, now))
+		if p.Maximum != nil {
+			pool.Maximum, pool.HasMaximum = int32(*p.Maximum), true
+		}
 		resp.Pools = append(resp.Pools, pool)
 	}
 	return resp, nil

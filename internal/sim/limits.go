@@ -26,7 +26,7 @@ func (l *life) limitHosts() {
 	}
 	for _, name := range []string{"default", "owner"} {
 		p := l.Pools[name]
-		p.Maximum = 2 + l.Rand.IntN(3)
+		p.Maximum = new(2 + l.Rand.IntN(3))
 		l.Pools[name] = p
 	}
 }

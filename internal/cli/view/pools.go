@@ -52,7 +52,7 @@ func fresh(p *remudav1.Pool) table.Cell {
 }
 
 func maximum(p *remudav1.Pool) string {
-	if p.GetMaximum() == 0 {
+	if p.GetMaximum() == 0 && !p.GetHasMaximum() {
 		return "any"
 	}
 	return fmt.Sprint(p.GetMaximum())

@@ -162,7 +162,7 @@ acme/shop   41             1        1/2    1     default  4m     creation timeou
 
 func TestPools(t *testing.T) {
 	pools := []*remudav1.Pool{
-		{Name: "builds", ResourceClasses: []string{"large", "xlarge"}, Maximum: 20, UsageClasses: []remudav1.UsageClass{1, 2}, AllowedInstanceTypes: []string{"c5.*"},
+		{Name: "builds", ResourceClasses: []string{"large", "xlarge"}, Maximum: 20, HasMaximum: true, UsageClasses: []remudav1.UsageClass{1, 2}, AllowedInstanceTypes: []string{"c5.*"},
 			Reuse: remudav1.Reuse_REUSE_SAME_REPOSITORY, MaxRuntime: durationpb.New(2 * time.Hour), PooledCount: 3, FreshCount: 1, WantedFreshCount: 2, HotCount: 2,
 			Counts: []*remudav1.StateCount{{State: running, Count: 4}, {State: created, Count: 1}, {State: claimed, Count: 2}, {State: idle, Count: 5}}},
 		{Name: "default", ResourceClasses: []string{"large"}, MaxRuntime: durationpb.New(time.Hour)},

@@ -92,7 +92,7 @@ func withEverything() *config.Config {
 	c.AWS.SetDefaults()
 	c.ResourceClasses = map[string]config.ResourceClass{"large": c.ResourceClasses["large"]}
 	pool := c.Pools[config.DefaultPool]
-	pool.MaxRuntime, pool.IdleTime = &none, &none
+	pool.MaxRuntime, pool.IdleTime, pool.Maximum = &none, &none, new(0)
 	own := ec2()
 	pool.EC2 = &own
 	c.Webhooks, pool.Jobs = &config.Webhooks{}, &config.Jobs{}

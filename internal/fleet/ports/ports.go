@@ -316,8 +316,8 @@ type Pool struct {
 	// when an interrupted host took one of them with it.
 	RerunInterrupted bool
 	Policy           lifecycle.Policy
-	// Maximum is how many hosts it may have at once; 0: any number.
-	Maximum int
+	// Maximum is how many hosts it may have at once; 0: none, and nil: any number.
+	Maximum *int
 	// SpotBreaker pauses launches of spot hosts after many interruptions.
 	SpotBreaker policy.SpotBreaker
 	// Warm says what is launched ahead of need; nil: nothing is.

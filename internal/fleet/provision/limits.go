@@ -46,12 +46,12 @@ func (p *Provision) lacksQuota() bool {
 // none left. Reservations are raised in all ledgers before any is lowered: if two replicas
 // continue the same request, neither then takes away what the other relies on.
 func (p *Provision) reserveQuota(ctx context.Context, now time.Time) (op.Progress, error) {
+	if l, never := policy.BelowMinimum(p.q, p.limits()); never && p.taken() == 0 {
+		return p.giveUpShort(ctx, l.String(), now)
+	}
 	if !p.lacksQuota() {
 		p.search = selecting
 		return p.selectHosts(ctx, now)
-	}
-	if l, never := policy.BelowMinimum(p.q, p.env.Quota.LimitsOf(p.q.Repository)); never && p.taken() == 0 {
-		return p.giveUpShort(ctx, l.String(), now)
 	}
 	if err := p.readQuotas(ctx); err != nil {
 		return op.Again, err
@@ -71,6 +71,16 @@ func (p *Provision) reserveQuota(ctx context.Context, now time.Time) (op.Progres
 		return op.Again, nil
 	}
 	return p.waitForQuota(ctx, rooms[short], p.q.Spec.MinimumCount-hosts, now)
+}
+
+// limits are the limits that bound the request: those of its repository, and its pool's maximum. The hosts of a job pool are asked
+// for one by one, and wait for room however little there is.
+func (p *Provision) limits() []policy.Limit {
+	all := p.env.Quota.LimitsOf(p.q.Repository)
+	if most, ok := p.env.Quota.MaximumOf(p.q.Spec.Pool); ok && p.q.Kind != lifecycle.RequestForSlot && p.q.Kind != lifecycle.RequestForSpare {
+		all = append(all, most)
+	}
+	return all
 }
 
 // readQuotas reads the quotas of the request's limits, in their order.

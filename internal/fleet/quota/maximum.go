@@ -20,7 +20,10 @@ import (
 // MaximumOf is the limit on a pool's hosts, if it has one.
 func (ld *Ledger) MaximumOf(pool string) (policy.Limit, bool) {
 	most := ld.Pools[pool].Maximum
-	return policy.PoolLimit(pool, most), most > 0 && ld.Guards != nil
+	if most == nil || ld.Guards == nil {
+		return policy.Limit{}, false
+	}
+	return policy.PoolLimit(pool, *most), true
 }
 
 // ReserveLaunch makes the reservation of a request's launch, which is written down, and reports

@@ -177,7 +177,7 @@ func (w *Pools) topUp(ctx context.Context, q lifecycle.Request, facts policy.War
 		if err != nil {
 			return q, d, err
 		}
-		rules.Maximum, facts.Others = l.Hosts, max(room.Ledger.Used()-len(facts.Hosts), 0)
+		rules.Maximum, facts.Others = &l.Hosts, max(room.Ledger.Used()-len(facts.Hosts), 0)
 	}
 	d = policy.TopUp(rules, facts, now)
 	d.Reason += instead

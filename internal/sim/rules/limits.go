@@ -158,8 +158,8 @@ func (w *Watcher) checkRoom() {
 // roomFor reports whether every limit on the request leaves room for the hosts that it needs.
 func (w *Watcher) roomFor(q lifecycle.Request) bool {
 	limits := w.Limits.Of(q.Repository)
-	if most := w.Pools[q.Spec.Pool].Maximum; most > 0 {
-		limits = append(limits, policy.PoolLimit(q.Spec.Pool, most))
+	if most := w.Pools[q.Spec.Pool].Maximum; most != nil {
+		limits = append(limits, policy.PoolLimit(q.Spec.Pool, *most))
 	}
 	for _, l := range limits {
 		if w.hostsOf(l)+w.bookedOf(l, q)+max(q.Spec.MinimumCount-len(q.Taken), 1) > l.Hosts {

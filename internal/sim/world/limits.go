@@ -19,8 +19,8 @@ func (w *World) AllLimits() []policy.Limit {
 		}
 	}
 	for _, name := range []string{"default", "once", "owner"} {
-		if most := w.Pools[name].Maximum; most > 0 {
-			all = append(all, policy.PoolLimit(name, most))
+		if most := w.Pools[name].Maximum; most != nil {
+			all = append(all, policy.PoolLimit(name, *most))
 		}
 	}
 	return all

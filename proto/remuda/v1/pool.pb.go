@@ -160,10 +160,12 @@ type Pool struct {
 	FreshCount int32 `protobuf:"varint,10,opt,name=fresh_count,json=freshCount,proto3" json:"fresh_count,omitempty"`
 	// How many fresh hosts are wanted at this moment, by the pool's minimum and its schedules.
 	WantedFreshCount int32 `protobuf:"varint,11,opt,name=wanted_fresh_count,json=wantedFreshCount,proto3" json:"wanted_fresh_count,omitempty"`
-	// How many hosts the pool may have at once; 0: any number.
+	// How many hosts the pool may have at once. 0: none with has_maximum, and any number without it.
 	Maximum int32 `protobuf:"varint,12,opt,name=maximum,proto3" json:"maximum,omitempty"`
 	// How many of the pooled hosts are hot: their runners listen, so that a claim only has to set the labels of its run.
-	HotCount      int32 `protobuf:"varint,13,opt,name=hot_count,json=hotCount,proto3" json:"hot_count,omitempty"`
+	HotCount int32 `protobuf:"varint,13,opt,name=hot_count,json=hotCount,proto3" json:"hot_count,omitempty"`
+	// Whether the pool has a maximum.
+	HasMaximum    bool `protobuf:"varint,14,opt,name=has_maximum,json=hasMaximum,proto3" json:"has_maximum,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -289,6 +291,13 @@ func (x *Pool) GetHotCount() int32 {
 	return 0
 }
 
+func (x *Pool) GetHasMaximum() bool {
+	if x != nil {
+		return x.HasMaximum
+	}
+	return false
+}
+
 // ListPoolsRequest asks for the configured pools, page by page.
 type ListPoolsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -407,7 +416,7 @@ const file_remuda_v1_pool_proto_rawDesc = "" +
 	"\n" +
 	"StateCount\x12&\n" +
 	"\x05state\x18\x01 \x01(\x0e2\x10.remuda.v1.StateR\x05state\x12\x14\n" +
-	"\x05count\x18\x02 \x01(\x05R\x05count\"\x93\x04\n" +
+	"\x05count\x18\x02 \x01(\x05R\x05count\"\xb4\x04\n" +
 	"\x04Pool\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12)\n" +
 	"\x10resource_classes\x18\x02 \x03(\tR\x0fresourceClasses\x12:\n" +
@@ -426,7 +435,9 @@ const file_remuda_v1_pool_proto_rawDesc = "" +
 	"freshCount\x12,\n" +
 	"\x12wanted_fresh_count\x18\v \x01(\x05R\x10wantedFreshCount\x12\x18\n" +
 	"\amaximum\x18\f \x01(\x05R\amaximum\x12\x1b\n" +
-	"\thot_count\x18\r \x01(\x05R\bhotCount\"d\n" +
+	"\thot_count\x18\r \x01(\x05R\bhotCount\x12\x1f\n" +
+	"\vhas_maximum\x18\x0e \x01(\bR\n" +
+	"hasMaximum\"d\n" +
 	"\x10ListPoolsRequest\x12'\n" +
 	"\tpage_size\x18\x01 \x01(\x05B\n" +
 	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\bpageSize\x12'\n" +
