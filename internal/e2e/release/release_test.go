@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -65,6 +66,7 @@ func TestRelease(t *testing.T) {
 	t.Run("components", func(t *testing.T) { checkComponents(t, root, dir) })
 	t.Run("packages", func(t *testing.T) { checkPackages(t, dir) })
 	t.Run("same again", func(t *testing.T) { checkSameAgain(t, root, dir) })
+	t.Run("the page of AWS", func(t *testing.T) { checkThePage(t, root) })
 }
 
 // TestWhatIsNoRelease has what the script refuses before it builds anything.
@@ -145,7 +147,7 @@ func checkSums(t *testing.T, dir string) {
 	}
 }
 
-// checkSignature verifies the sums with the command of the upgrade page, and again with one byte changed.
+// checkSignature verifies the sums with the command of the README, and again with one byte changed.
 func checkSignature(t *testing.T, dir, public string) {
 	signature := filepath.Join(t.TempDir(), "sig")
 	if out, err := exec.CommandContext(t.Context(), "openssl", "base64", "-d", "-A", "-in", filepath.Join(dir, "SHA256SUMS.sig"), "-out", signature).CombinedOutput(); err != nil {
@@ -244,6 +246,36 @@ func checkSameAgain(t *testing.T, root, dir string) {
 	}
 }
 
+// packagesOfThePage are what the next steps of docs/aws.md take, and packer/build.pkr.hcl.
+var packagesOfThePage = []string{
+	"remuda-agentd-1.0.0-1.aarch64.rpm",
+	"remuda-agentd-1.0.0-1.x86_64.rpm",
+	"remuda-agentd_1.0.0-1_amd64.deb",
+	"remuda-agentd_1.0.0-1_arm64.deb",
+	"remuda-controld-1.0.0-1.aarch64.rpm",
+	"remuda-controld-1.0.0-1.x86_64.rpm",
+	"remuda-controld_1.0.0-1_amd64.deb",
+	"remuda-controld_1.0.0-1_arm64.deb",
+}
+
+// checkThePage runs the command of the first step of docs/aws.md in a copy of the tree.
+func checkThePage(t *testing.T, root string) {
+	step := regexp.MustCompile("(?s)\n## 1\\. .*?```sh\n(.*?)```").FindSubmatch(read(t, filepath.Join(root, "docs/aws.md")))
+	if step == nil {
+		t.Fatal("the first step of docs/aws.md has no command to run")
+	}
+	copied := copyTree(t, root)
+	cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", string(step[1]))
+	cmd.Dir = copied
+	cmd.Env = append(os.Environ(), "COMMIT="+commit, "SOURCE_DATE_EPOCH="+epoch, "MAKEFLAGS=", "MAKELEVEL=")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", step[1], err, out)
+	}
+	if diff := cmp.Diff(packagesOfThePage, names(t, filepath.Join(copied, "bin/packages"))); diff != "" {
+		t.Errorf("the packages (-want +got):\n%s", diff)
+	}
+}
+
 // makeRelease runs make release in a tree.
 func makeRelease(t *testing.T, root string, environ ...string) {
 	t.Helper()
@@ -288,7 +320,7 @@ func copyTree(t *testing.T, root string) string {
 	return to
 }
 
-// newKey makes a pair of keys with the commands of the upgrade page.
+// newKey makes a pair of keys with the commands of the README.
 func newKey(t *testing.T) (private, public string) {
 	t.Helper()
 	dir := t.TempDir()
