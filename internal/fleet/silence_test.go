@@ -2,9 +2,14 @@ package fleet_test
 
 import (
 	"context"
+	"os"
+	"regexp"
+	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/hashicorp/go-hclog"
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
@@ -136,8 +141,12 @@ func (w *world) told(code lifecycle.ReasonCode) (n int) {
 
 // Once the hosts are heard again, one that stays silent is ended. Operators see when it begins and when it is over.
 func TestAMassSilenceThatIsOver(t *testing.T) {
-	seen := &guards{}
-	inBubbleOf(t, func(o *fleet.Options) { o.Observer = seen }, func(ctx context.Context, t *testing.T, w *world) {
+	seen, logs := &guards{}, &lockedBuffer{}
+	alarm := guardAlarm(t)
+	observed := func(o *fleet.Options) {
+		o.Observer, o.Log = seen, hclog.New(&hclog.LoggerOptions{Output: logs, JSONFormat: true})
+	}
+	inBubbleOf(t, observed, func(ctx context.Context, t *testing.T, w *world) {
 		go w.fleet.Sweep(ctx)
 		hosts := w.mustProvision(ctx, demand("1", "a", 10))
 		w.deafen(hosts)
@@ -146,6 +155,9 @@ func TestAMassSilenceThatIsOver(t *testing.T) {
 		w.mustEndNone("the sweeps")
 		if held, told := seen.holds("silence"), w.told(lifecycle.ReasonManySilent); held != 10 || told != 1 {
 			t.Errorf("the guard shows %d hosts and %d events", held, told)
+		}
+		if n := strings.Count(logs.String(), alarm); n != 1 {
+			t.Errorf("the log has %d lines with %q, for which the template's alarm looks:\n%s", n, alarm, logs)
 		}
 		w.set(func() { clear(w.deaf); w.deaf[hosts[0].HostKey] = true })
 		time.Sleep(2 * time.Minute)
@@ -156,4 +168,18 @@ func TestAMassSilenceThatIsOver(t *testing.T) {
 			t.Errorf("afterwards the guard shows %d hosts and %d events", held, told)
 		}
 	})
+}
+
+// guardAlarm is what the metric filter of the template looks for in controld's log.
+func guardAlarm(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../../deploy/cloudformation/remuda.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`(?m)^      FilterPattern: '"(.+)"'$`).FindSubmatch(text)
+	if found == nil {
+		t.Fatal("the template has no filter for the guards")
+	}
+	return string(found[1])
 }
