@@ -64,6 +64,19 @@ func TestAFleetInstalled(t *testing.T) {
 	if !strings.Contains(i.aws("dynamodb", "list-tables", "--output", "text"), "remuda-instances") {
 		t.Error("the tables went with the stack")
 	}
+	i.everythingGoes()
+}
+
+// everythingGoes: what Refresh made is removed by the page, and nothing of a fleet whose prefix begins alike.
+func (i *install) everythingGoes() {
+	i.Helper()
+	queue := i.text("QueueUrl", "sqs", "create-queue", "--queue-name", "remuda-prod-small", "--tags", "remuda:fleet=remuda-prod")
+	i.aws("ec2", "create-launch-template", "--launch-template-name", "remuda-prod-small", "--launch-template-data", "InstanceType=m7g.large",
+		"--tag-specifications", "ResourceType=launch-template,Tags=[{Key=remuda:fleet,Value=remuda-prod}]")
+	i.run("Remove what Refresh made")
+	i.same("tables", "", i.text("TableNames", "dynamodb", "list-tables"))
+	i.same("queues", queue, i.text("QueueUrls", "sqs", "list-queues"))
+	i.same("launch templates", "remuda-prod-small", i.text("LaunchTemplates[].LaunchTemplateName", "ec2", "describe-launch-templates"))
 }
 
 func newInstall(t *testing.T) *install {
@@ -85,7 +98,8 @@ func newInstall(t *testing.T) *install {
 	i.env = append(slices.DeleteFunc(i.operator.Environ(), func(v string) bool { return v == "AWS_PROFILE=" }), "AWS_DEFAULT_REGION="+region, "PATH="+filepath.Join(i.dir, "path")+":"+os.Getenv("PATH"),
 		"REPOSITORIES=acme/*", "IMAGE="+image, "MY_ADDRESS=203.0.113.7", "AWS_EC2_METADATA_DISABLED=true",
 		"REMUDA_CONFIG="+filepath.Join(i.dir, "remuda.yaml"))
-	i.write("path/aws", "#!/bin/bash\nexec "+strings.Join(templates.CLI(t), " ")+` "$@"`+"\n", 0o755)
+	// Version 1 of the CLI does not read the variable for SQS.
+	i.write("path/aws", "#!/bin/bash\n[[ $1 != sqs ]] || set -- --endpoint-url \"$AWS_ENDPOINT_URL\" \"$@\"\nexec "+strings.Join(templates.CLI(t), " ")+` "$@"`+"\n", 0o755)
 	i.write("path/controld", "#!/bin/bash\nexec "+filepath.Join(testrun.System.Dir(t), "controld")+` "$@"`+"\n", 0o755)
 	return i
 }
@@ -152,8 +166,7 @@ func (i *install) bash(script string) string {
 // aws calls the CLI.
 func (i *install) aws(args ...string) string {
 	i.Helper()
-	line := templates.CLI(i.TB)
-	cmd := exec.CommandContext(i.ctx, line[0], append(line[1:], args...)...)
+	cmd := exec.CommandContext(i.ctx, filepath.Join(i.dir, "path/aws"), args...)
 	cmd.Dir, cmd.Env, cmd.Stderr = i.dir, append(os.Environ(), i.env...), os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
