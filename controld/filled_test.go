@@ -69,7 +69,7 @@ func TestEveryOptionIsFilled(t *testing.T) {
 			"RandomText": ofTests, "OneAtATime": ofTests, "Rand": ofTests, "TemplateVersion": "there are no templates", "Exhausted": "it sells what it has",
 			"Ensure": "there is nothing to make", "HostKey": "it is the instance id", "Notices": "EC2 sends them", "LaunchRate": "launches have no limit of calls", "Outside": "its pools have no bounds but their lists",
 		}},
-		"timing":   {inAWS.fleet.Timing, map[string]string{"Poll": defaults, "Takeover": defaults, "Relaunch": defaults, "KeepRequests": defaults}},
+		"timing":   {inAWS.fleet.Timing, map[string]string{"Poll": defaults, "Takeover": defaults, "Relaunch": defaults, "KeepRequests": defaults, "PauseLag": defaults}},
 		"jobs":     {*inAWS.fleet.Jobs, nil},
 		"job pool": {inAWS.fleet.Jobs.Pools["default"], nil},
 		"job spec": {inAWS.fleet.Jobs.Pools["default"].Spec, map[string]string{

@@ -47,7 +47,7 @@ Exit codes: 0 done, 1 failed, 2 wrong command line, 3 not found, 4 not allowed, 
 	root.SetHelpCommandGroupID(groupSetUp)
 	root.SetCompletionCommandGroupID(groupSetUp)
 	root.AddCommand(newPs(app), newRuns(app), newPools(app), newWhy(app), newEvents(app), newPlan(app))
-	root.AddCommand(newProvision(app), newRelease(app), newHold(app), newDrain(app), newTerminate(app), newRefresh(app))
+	root.AddCommand(newProvision(app), newRelease(app), newHold(app), newDrain(app), newPause(app), newResume(app), newTerminate(app), newRefresh(app))
 	root.AddCommand(newLogin(app), newContext(app), newDoctor(app), newVersion(app), newMan())
 	return root
 }

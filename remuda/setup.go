@@ -82,3 +82,13 @@ func completeHosts(app *cli.App) cobra.CompletionFunc {
 		return app.HostNames(c.Context()), cobra.ShellCompDirectiveNoFileComp
 	}
 }
+
+// completePools completes the name of a pool.
+func completePools(app *cli.App) cobra.CompletionFunc {
+	return func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return app.PoolNames(c.Context()), cobra.ShellCompDirectiveNoFileComp
+	}
+}

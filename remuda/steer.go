@@ -82,6 +82,36 @@ Hosts that are launched later are not drained. It cannot be taken back, so --poo
 	return c
 }
 
+func newPause(app *cli.App) *cobra.Command {
+	var reason string
+	c := &cobra.Command{
+		Use: "pause POOL", Short: "Have a pool give out and launch no host; what runs goes on", GroupID: groupSteer, Args: cobra.ExactArgs(1),
+		Long: `pause has a pool give out no host and launch none. Requests and jobs wait, and ` + "`remuda why`" + ` names the pause. Hosts that serve a run
+go on, and so does a launch that is under way. Every controld knows within 5 seconds.`,
+		Example:           "  remuda pause default --reason 'a new image'",
+		ValidArgsFunction: completePools(app),
+		RunE: func(c *cobra.Command, args []string) error {
+			return failure.Of("", app.Pause(c.Context(), args[0], reason))
+		},
+	}
+	c.Flags().StringVar(&reason, "reason", "", "why, for the record")
+	return c
+}
+
+func newResume(app *cli.App) *cobra.Command {
+	var reason string
+	c := &cobra.Command{
+		Use: "resume POOL", Short: "End the pause of a pool", GroupID: groupSteer, Args: cobra.ExactArgs(1),
+		Example:           "  remuda resume default",
+		ValidArgsFunction: completePools(app),
+		RunE: func(c *cobra.Command, args []string) error {
+			return failure.Of("", app.Resume(c.Context(), args[0], reason))
+		},
+	}
+	c.Flags().StringVar(&reason, "reason", "", "why, for the record")
+	return c
+}
+
 func newTerminate(app *cli.App) *cobra.Command {
 	var f cli.TerminateFlags
 	c := &cobra.Command{

@@ -24,6 +24,29 @@ func (a *App) ContextNames() []string {
 	return names
 }
 
+// PoolNames are the names of the pools, for completion, as HostNames.
+func (a *App) PoolNames(ctx context.Context) []string {
+	s, err := a.open()
+	if err != nil {
+		return nil
+	}
+	defer s.close()
+	if s.target.TokenFile != "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, completeWithin)
+	defer cancel()
+	list, err := s.fleet.ListPools(ctx, &remudav1.ListPoolsRequest{PageSize: pageSize})
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, p := range list.GetPools() {
+		names = append(names, p.GetName())
+	}
+	return names
+}
+
 // HostNames are the ids of the hosts, for completion. Nothing is asked with a token, which counts once.
 func (a *App) HostNames(ctx context.Context) []string {
 	s, err := a.open()

@@ -130,6 +130,6 @@ func (a *App) Pools(ctx context.Context) error {
 		if a.Output.ForPrograms() {
 			return output.Message(a.Stdout, a.Output, &remudav1.ListPoolsResponse{Pools: pools})
 		}
-		return a.print(view.Pools(pools, a.wide()), "No pool is configured.")
+		return a.print(view.Pools(pools, a.Now(), a.wide()), "No pool is configured.")
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/sweeps"
 	"github.com/remuda-ci/remuda/internal/fleet/warm"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/pause"
 	"github.com/remuda-ci/remuda/internal/policy"
 	"github.com/remuda-ci/remuda/internal/services"
 	"github.com/remuda-ci/remuda/internal/services/model"
@@ -57,6 +58,7 @@ type (
 	NoticeRound = sweeps.NoticeRound
 	OfRun       = explain.OfRun
 	Explanation = explain.Explanation
+	Counts      = explain.Counts
 	DrainTarget = hosts.DrainTarget
 
 	// Errors:
@@ -176,6 +178,16 @@ func (f *Fleet) HoldFleet(ctx context.Context, d time.Duration, reason, by strin
 // FleetHold is the hold on the whole fleet, in force or not.
 func (f *Fleet) FleetHold(ctx context.Context) (lifecycle.FleetHold, error) {
 	return f.hosts.FleetHold(ctx)
+}
+
+// SetPause pauses a pool or resumes it; see quota.Ledger.SetPause.
+func (f *Fleet) SetPause(ctx context.Context, pool string, on bool, reason, by string, now time.Time) (pause.Pause, error) {
+	return f.quota.SetPause(ctx, pool, on, reason, by, now)
+}
+
+// PauseOf is the pause of a pool, on or not, as it was a few seconds ago; see quota.Ledger.PauseOf.
+func (f *Fleet) PauseOf(ctx context.Context, pool string, now time.Time) (pause.Pause, error) {
+	return f.quota.PauseOf(ctx, pool, now)
 }
 
 // Terminate ends a host on an operator's order; see hosts.Hosts.Terminate.

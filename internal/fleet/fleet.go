@@ -195,7 +195,7 @@ func (f *Fleet) lowerRooms(o Options, health *hosts.GitHubHealth) {
 		Templates: hosts.Templates{Ask: o.TemplateVersion}, Timing: o.Timing, Log: o.Log, Observer: o.Observer, Ops: f.ops,
 	}
 	f.quota = &quota.Ledger{
-		Store: o.Store, Guards: o.Guards, Compute: o.Compute, Hosts: f.hosts, Limits: o.Limits, Pools: o.Pools, Log: o.Log, Ops: f.ops,
+		Store: o.Store, Guards: o.Guards, Compute: o.Compute, Hosts: f.hosts, Limits: o.Limits, Pools: o.Pools, Timing: o.Timing, Log: o.Log, Ops: f.ops,
 	}
 	f.provision = &provision.Provisioner{
 		Store: o.Store, Queue: o.Queue, Compute: o.Compute, GitHub: o.GitHub, Hosts: f.hosts, Quota: f.quota,
@@ -226,6 +226,7 @@ func (f *Fleet) upperRooms(o Options) {
 	}
 	f.explain = &explain.Explainer{
 		Store: o.Store, GitHub: o.GitHub, Hosts: f.hosts, Scaledown: f.scaledown, Options: o.ScaleDown, Pools: o.Pools,
+		PauseOf: f.quota.PauseOf,
 	}
 	if j := f.jobs; j != nil {
 		j.Store, j.Hosts, j.Provision, j.Pools, j.Repositories = o.Store, f.hosts, f.provision, o.Pools, o.Repositories

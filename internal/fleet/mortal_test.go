@@ -10,6 +10,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/breaker"
 	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
+	"github.com/remuda-ci/remuda/internal/lifecycle/pause"
 	"github.com/remuda-ci/remuda/internal/lifecycle/slots"
 	store "github.com/remuda-ci/remuda/internal/store/memory"
 )
@@ -135,6 +136,10 @@ func (s mortalStore) UpdateFleetHold(ctx context.Context, h lifecycle.FleetHold)
 
 func (s mortalStore) UpdateBreaker(ctx context.Context, b breaker.Row) (breaker.Row, error) {
 	return struckBy(s.fate, "update breaker", func() (breaker.Row, error) { return s.Store.UpdateBreaker(ctx, b) })
+}
+
+func (s mortalStore) UpdatePause(ctx context.Context, p pause.Pause) (pause.Pause, error) {
+	return struckBy(s.fate, "update pause", func() (pause.Pause, error) { return s.Store.UpdatePause(ctx, p) })
 }
 
 func (s mortalStore) UpdateQuotaLedger(ctx context.Context, a ledger.Quota) (ledger.Quota, error) {

@@ -33,8 +33,8 @@ type HostGauges struct {
 	Store  fleet.Store
 	Jobs   fleet.JobStore
 	Guards fleet.GuardStore
-	// Pools are the names of the job pools.
-	Pools []string
+	// JobPools are the names of the job pools, and Pools of all.
+	JobPools, Pools []string
 	// Services lists the services of the configuration as they were last seen.
 	Services func(context.Context, lifecycle.PageOf) (lifecycle.Page[services.Status], error)
 	Budgets  func() []github.Budget
@@ -52,7 +52,7 @@ func (g *HostGauges) Before(next http.Handler) http.Handler {
 			g.Metrics.SetBudget(b.Credential, b.Remaining)
 		}
 		if g.due(time.Now()) {
-			for _, count := range []func(context.Context){g.countHosts, g.countJobs, g.countServices, g.readHold} {
+			for _, count := range []func(context.Context){g.countHosts, g.countJobs, g.countServices, g.readHold, g.readPauses} {
 				ctx, cancel := context.WithTimeout(r.Context(), countTimeout)
 				count(ctx)
 				cancel()
@@ -127,13 +127,25 @@ func (g *HostGauges) readHold(ctx context.Context) {
 	g.Metrics.SetFleetHeld(hold.InForce(time.Now()))
 }
 
+// readPauses sets the gauge of the pauses of pools.
+func (g *HostGauges) readPauses(ctx context.Context) {
+	for _, pool := range g.Pools {
+		p, err := g.Guards.Pause(ctx, pool)
+		if err != nil {
+			g.Log.Warn("pauses of pools not read", logkey.Error, err)
+			return
+		}
+		g.Metrics.SetPoolPaused(pool, p.On())
+	}
+}
+
 // maxWaiting bounds the count of the jobs that wait in a pool. A larger backlog is reported
 // as that many, which is alarming enough.
 const maxWaiting = 2000
 
 // countJobs counts the waiting jobs and the open slots of the job pools.
 func (g *HostGauges) countJobs(ctx context.Context) {
-	for _, pool := range g.Pools {
+	for _, pool := range g.JobPools {
 		slots, err := g.Jobs.SlotTable(ctx, pool)
 		if err != nil {
 			g.Log.Warn("slots not counted", logkey.Pool, pool, logkey.Error, err)

@@ -15,6 +15,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/github"
 	"github.com/remuda-ci/remuda/internal/instrument"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/pause"
 	"github.com/remuda-ci/remuda/internal/services"
 	"github.com/remuda-ci/remuda/internal/services/model"
 	"github.com/remuda-ci/remuda/internal/services/workqueue"
@@ -67,8 +68,12 @@ func TestHostGauges(t *testing.T) {
 			}
 			return lifecycle.Page[services.Status]{Items: statuses[1:]}, nil
 		}
+		guards := memory.New(time.Now)
+		if _, err := guards.UpdatePause(t.Context(), pause.Pause{Pool: "small", Since: time.Now()}); err != nil {
+			t.Fatal(err)
+		}
 		g := &instrument.HostGauges{
-			Services: services, Store: store, Jobs: jobs, Pools: []string{"small"}, Guards: memory.New(time.Now), Budgets: left,
+			Services: services, Store: store, Jobs: jobs, JobPools: []string{"small"}, Pools: []string{"default", "small"}, Guards: guards, Budgets: left,
 			Metrics: metrics, Log: hclog.NewNullLogger(),
 		}
 		scraped := func() string {
@@ -87,7 +92,8 @@ func TestHostGauges(t *testing.T) {
 		if strings.Contains(scraped(), `desired{service="unread"}`) {
 			t.Error("what is not known of a service is told")
 		}
-		counts(`remuda_hosts{pool="default",state="idle"} 2`, `remuda_hosts{pool="default",state="running"} 1`,
+		counts(`remuda_pool_paused{pool="default"} 0`, `remuda_pool_paused{pool="small"} 1`,
+			`remuda_hosts{pool="default",state="idle"} 2`, `remuda_hosts{pool="default",state="running"} 1`,
 			`remuda_github_requests_remaining{credential="the token"} 41`, `remuda_jobs_waiting{pool="small"} 1`, `remuda_turns_open{pool="small"} 0`,
 			`remuda_service_jobs_waiting{service="jobs-eu"} 7`, `remuda_service_runners_desired{service="jobs-eu"} 3`,
 			`remuda_service_runners_running{service="jobs-eu"} 2`, `remuda_service_workers_online{service="render"} 5`,

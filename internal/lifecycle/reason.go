@@ -130,6 +130,8 @@ const (
 	ReasonFork           ReasonCode = "fork"           // a job is of a fork, and its pool takes none
 	ReasonNotServed      ReasonCode = "not_served"     // a job pool does not serve the repository
 	ReasonQuota          ReasonCode = "quota"
+	ReasonPoolPaused     ReasonCode = "pool_paused"
+	ReasonPoolResumed    ReasonCode = "pool_resumed"
 	ReasonShortage       ReasonCode = "shortage"
 
 	// Services and their jobs.

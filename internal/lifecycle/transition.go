@@ -34,7 +34,7 @@ const (
 	ActionExtend       Action = "extend"        // a release or a claim is held up by GitHub or AWS
 	ActionProvideToken Action = "provide_token" // the agent needs a (fresh) remove token
 	ActionForget       Action = "forget"        // machine and registration are gone: nothing is due
-	ActionHold         Action = "hold"          // an operator set or took away a hold, of the host or the fleet
+	ActionHold         Action = "hold"          // an operator set or took away a hold, of the host or the fleet, or paused a pool
 	ActionReplace      Action = "replace"       // a request is made for a host in the place of an interrupted one
 	ActionNotice       Action = "notice"        // EC2 announced that it will take the machine back
 	ActionRetire       Action = "retire"        // it is not claimed any more, and leaves when it is next idle

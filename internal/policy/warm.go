@@ -48,8 +48,8 @@ type WarmFacts struct {
 	// NotBefore: hosts that were launched did not come up, and until then none is
 	// launched; zero: at any time.
 	NotBefore time.Time
-	// Paused says why and until when none is launched; empty: nothing forbids it.
-	Paused string
+	// Paused is why and until when none is launched; none: nothing forbids it.
+	Paused lifecycle.Reason
 	// Held says of the hold on the whole fleet, while it is in force, that nothing
 	// may be ended; empty: there is none.
 	Held string
@@ -135,8 +135,8 @@ func (d *WarmDecision) launch(p WarmPolicy, f WarmFacts, missing int, now time.T
 		return
 	}
 	d.because(lifecycle.ReasonWarmMissing, ": %d missing", missing)
-	if f.Paused != "" {
-		d.because(lifecycle.ReasonSpotPaused, ", and none is launched: %s", f.Paused)
+	if f.Paused.Given() {
+		d.because(f.Paused.Code, ", and none is launched: %s", f.Paused.Text)
 		return
 	}
 	d.Launch = missing

@@ -87,7 +87,7 @@ func TestTopUp(t *testing.T) {
 				Code: lifecycle.ReasonPoolFull, Reason: "4 wanted (minimum_idle), 1 idle and 0 coming: 3 missing, and room for 0: the pool has 8 of at most 6 hosts"}},
 		"none while they do not come up": {policy: policy.WarmPolicy{MinimumIdle: 1}, facts: policy.WarmFacts{NotBefore: noon.Add(1)}, now: noon,
 			want: policy.WarmDecision{Wanted: 1, Code: lifecycle.ReasonLaunchesFailed, Reason: "1 wanted (minimum_idle), 0 idle and 0 coming: 1 missing, and none is launched before 2026-01-05T12:00:00Z, since the last ones did not come up"}},
-		"none while spot is paused": {policy: policy.WarmPolicy{MinimumIdle: 2}, facts: policy.WarmFacts{Hosts: hosts(1), Paused: "too many were interrupted"}, now: noon,
+		"none while spot is paused": {policy: policy.WarmPolicy{MinimumIdle: 2}, facts: policy.WarmFacts{Hosts: hosts(1), Paused: lifecycle.Because(lifecycle.ReasonSpotPaused, "too many were interrupted")}, now: noon,
 			want: policy.WarmDecision{Wanted: 2, Idle: 1, Code: lifecycle.ReasonSpotPaused, Reason: "2 wanted (minimum_idle), 1 idle and 0 coming: 1 missing, and none is launched: too many were interrupted"}},
 		"held beyond their time they are not replaced": {policy: policy.WarmPolicy{MinimumIdle: 4, Lead: 11 * time.Minute}, now: noon,
 			facts: policy.WarmFacts{Held: "held", Hosts: with(func(h *policy.WarmHost) { h.Kept = true })},

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/pause"
 	"github.com/remuda-ci/remuda/internal/services/model"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
@@ -136,12 +137,21 @@ var fieldRows = []fieldRow{
 		method: "Drain", prepare: inOrder(hotHost, provisioned("1", 1, 1)), req: &remudav1.DrainRequest{All: true}, want: &remudav1.DrainResponse{DrainedCount: 2},
 	},
 	{
-		method: "ListPools", prepare: inOrder(hostOf7, hotHost), req: &remudav1.ListPoolsRequest{PageSize: 1, PageToken: "default"},
+		method: "PausePool", req: &remudav1.PausePoolRequest{Pool: "full", Reason: "a new image"}, seen: pauseOf("full"), did: pause.Pause{Pool: "full", By: "loopback", Reason: "a new image", Version: 1},
+		want: &remudav1.PausePoolResponse{Pause: &remudav1.Pause{BeginTime: recently, Operator: "loopback", Reason: "a new image"}},
+	},
+	{
+		method: "ResumePool", prepare: paused, req: &remudav1.ResumePoolRequest{Pool: "full", Reason: "done"}, seen: pauseOf("full"),
+		did: pause.Pause{Pool: "full", By: "loopback", Reason: "done", Version: 2}, want: &remudav1.ResumePoolResponse{},
+	},
+	{
+		method: "ListPools", prepare: inOrder(hostOf7, hotHost, paused), req: &remudav1.ListPoolsRequest{PageSize: 1, PageToken: "default"},
 		want: &remudav1.ListPoolsResponse{NextPageToken: "full", Pools: []*remudav1.Pool{{
 			Name: "full", ResourceClasses: []string{"xlarge"}, UsageClasses: []remudav1.UsageClass{remudav1.UsageClass_USAGE_CLASS_SPOT}, AllowedInstanceTypes: []string{"c6i.*"},
 			Reuse: remudav1.Reuse_REUSE_SAME_OWNER, Privileged: true, MaxRuntime: durationpb.New(3 * time.Hour),
 			Counts:      []*remudav1.StateCount{{State: remudav1.State_STATE_RUNNING, Count: 1}, {State: remudav1.State_STATE_IDLE, Count: 1}},
 			PooledCount: 1, FreshCount: 1, HotCount: 1, WantedFreshCount: 3, Maximum: 7, HasMaximum: true,
+			Pause: &remudav1.Pause{BeginTime: stamp(1), Operator: "alice", Reason: "a new network"},
 		}}},
 	},
 	{method: "WatchFleet", req: &remudav1.WatchFleetRequest{RunId: "7"}, want: &remudav1.WatchFleetResponse{Event: eventOf7()}},

@@ -15,6 +15,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/pause"
 	"github.com/remuda-ci/remuda/internal/lifecycle/resources"
 	"github.com/remuda-ci/remuda/internal/policy"
 	"github.com/remuda-ci/remuda/internal/server"
@@ -210,6 +211,22 @@ func hotInstance() *remudav1.Instance {
 	return &remudav1.Instance{
 		InstanceId: "i-2", Pool: "full", State: remudav1.State_STATE_IDLE, Assignment: 1, Threshold: stamp(1), ResourceClass: "xlarge",
 		UsageClass: remudav1.UsageClass_USAGE_CLASS_SPOT, HeartbeatTime: recently, PooledTime: stamp(2), RestingTime: stamp(3), CreateTime: stamp(2), Healthy: true, Hot: true,
+	}
+}
+
+// paused has an operator pause the pool full.
+func paused(f *fieldWorld) {
+	_, err := f.store.UpdatePause(f.t.Context(), pause.Pause{Pool: "full", Since: at(1), By: "alice", Reason: "a new network"})
+	f.must(err)
+}
+
+// pauseOf is the pause of a pool as it is stored, without its time.
+func pauseOf(pool string) func(*fieldWorld) any {
+	return func(f *fieldWorld) any {
+		p, err := f.store.Pause(f.t.Context(), pool)
+		f.must(err)
+		p.Since = time.Time{}
+		return p
 	}
 }
 

@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/remuda-ci/remuda/internal/fleet"
@@ -75,51 +72,6 @@ func (s *service) Drain(ctx context.Context, req *remudav1.DrainRequest) (*remud
 		return nil, s.toStatus(ctx, err)
 	}
 	return &remudav1.DrainResponse{DrainedCount: int32(n.Now), RetiringCount: int32(n.Before)}, nil
-}
-
-// ListPools pages through the configured pools, by name, with their hosts by
-// state. It is for people: it goes through every host.
-func (s *service) ListPools(ctx context.Context, req *remudav1.ListPoolsRequest) (*remudav1.ListPoolsResponse, error) {
-	pools, now := s.fleet.Pools(), time.Now()
-	names := slices.Sorted(maps.Keys(pools))
-	if after := req.GetPageToken(); after != "" {
-		i, found := slices.BinarySearch(names, after)
-		if !found {
-			return nil, badField("page_token", lifecycle.ErrPageToken.Error())
-		}
-		names = names[i+1:]
-	}
-	resp := &remudav1.ListPoolsResponse{}
-	if size := (lifecycle.PageOf{Limit: int(req.GetPageSize())}).Size(); len(names) > size {
-		names = names[:size]
-		resp.NextPageToken = names[size-1]
-	}
-	counts, err := s.fleet.Count(ctx, now)
-	if err != nil {
-		return nil, s.toStatus(ctx, err)
-	}
-	for _, name := range names {
-		p := pools[name]
-		pool := &remudav1.Pool{
-			Name: name, ResourceClasses: p.ResourceClasses, AllowedInstanceTypes: p.InstanceTypes,
-			Reuse: reuse(p.Policy.Reuse), Privileged: p.Privileged, MaxRuntime: durationpb.New(p.Policy.MaxRuntime),
-		}
-		for _, u := range p.UsageClasses {
-			pool.UsageClasses = append(pool.UsageClasses, usageClass(u))
-		}
-		for _, s := range lifecycle.States {
-			if n := counts[name].States[s]; n > 0 {
-				pool.Counts = append(pool.Counts, &remudav1.StateCount{State: state(s), Count: int32(n)})
-			}
-		}
-		pool.PooledCount, pool.FreshCount, pool.HotCount = int32(counts[name].Pooled), int32(counts[name].Fresh), int32(counts[name].Hot)
-		pool.WantedFreshCount = int32(s.fleet.WarmWanted(name, now))
-		if p.Maximum != nil {
-			pool.Maximum, pool.HasMaximum = int32(*p.Maximum), true
-		}
-		resp.Pools = append(resp.Pools, pool)
-	}
-	return resp, nil
 }
 
 // ExplainRun says why a run has, or has not yet, what it asked for, or why a host is as it is.

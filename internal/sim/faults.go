@@ -50,6 +50,7 @@ func (l *life) scheduleFaults() {
 	l.massSilence()
 	l.loseTables()
 	l.drains()
+	l.pauses()
 	l.operators()
 }
 

@@ -46,7 +46,7 @@ func (r *replica) start() {
 		Pools: l.Pools, Classes: classes, Repositories: world.Repositories, ScaleDown: l.scaleDown(), Guards: l.guards(), Limits: l.Limits,
 		Services: l.serviceOptions(), Workers: l.workerOptions(r), Jobs: l.jobOptions(),
 		Replica: fmt.Sprintf("%s.%d", r.name, l.starts), Rand: l.Random(2), RandomText: l.standbyLabel, OneAtATime: true,
-		LaunchRate: l.launchRate(), Log: l.Logger(r.name),
+		LaunchRate: l.launchRate(), Timing: fleet.Timing{PauseLag: 1}, Log: l.Logger(r.name),
 	}))
 	l.Tell(r.name, "starts", "")
 	r.serveJobs()

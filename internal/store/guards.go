@@ -6,6 +6,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/breaker"
 	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
+	"github.com/remuda-ci/remuda/internal/lifecycle/pause"
 	"github.com/remuda-ci/remuda/internal/lifecycle/replicas"
 )
 
@@ -34,6 +35,18 @@ var Breakers = define(Spec[breaker.Row]{
 	Upsert:     true,
 	Blank:      func(key Key) breaker.Row { return breaker.Row{Pool: key[0]} },
 	SQL:        Table{Name: "guards", Prefix: "breaker/"}, Dynamo: Table{Name: "leases", Prefix: "guard/breaker/"},
+})
+
+// Pauses are the pauses of pools.
+var Pauses = define(Spec[pause.Pause]{
+	Name:       "pause",
+	Label:      func(key Key) string { return "pause of pool " + key[0] },
+	Key:        func(p *pause.Pause) Key { return Key{p.Pool} },
+	KeyColumns: []string{"name"},
+	Version:    func(p *pause.Pause) *int64 { return &p.Version },
+	Upsert:     true,
+	Blank:      func(key Key) pause.Pause { return pause.Pause{Pool: key[0]} },
+	SQL:        Table{Name: "guards", Prefix: "pause/"}, Dynamo: Table{Name: "leases", Prefix: "guard/pause/"},
 })
 
 // Leases say which replica sweeps.
@@ -91,6 +104,16 @@ func (s Store) Breaker(ctx context.Context, pool string) (breaker.Row, error) {
 // UpdateBreaker replaces the breaker whose stored version is b.Version (0: there is none): else ErrConflict.
 func (s Store) UpdateBreaker(ctx context.Context, b breaker.Row) (breaker.Row, error) {
 	return update(ctx, s, Breakers, b)
+}
+
+// Pause reads the pause of a pool. One that was never written is empty and of version 0.
+func (s Store) Pause(ctx context.Context, pool string) (pause.Pause, error) {
+	return get(ctx, s, Pauses, Key{pool})
+}
+
+// UpdatePause replaces the pause whose stored version is p.Version (0: there is none): else ErrConflict.
+func (s Store) UpdatePause(ctx context.Context, p pause.Pause) (pause.Pause, error) {
+	return update(ctx, s, Pauses, p)
 }
 
 // QuotaLedger reads the ledger of a limit. One that was never written is empty and of version 0.

@@ -47,6 +47,7 @@ type Metrics struct {
 	budgets  *prometheus.GaugeVec
 	waiting  *prometheus.GaugeVec
 	turns    *prometheus.GaugeVec
+	paused   *prometheus.GaugeVec
 	held     prometheus.Gauge
 	guarded  *prometheus.GaugeVec
 	gone     *prometheus.CounterVec
@@ -104,6 +105,9 @@ func NewMetrics() *Metrics {
 		held: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "remuda_fleet_held", Help: "1 while an operator holds the whole fleet, so that nothing is ended; else 0.",
 		}),
+		paused: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "remuda_pool_paused", Help: "1 while an operator pauses the pool, so that it gives out and launches no host; else 0.",
+		}, []string{"pool"}),
 		guarded: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "remuda_guard_held", Help: "Hosts (silence) or machines (unrecorded) that are not ended because too many failed at once.",
 		}, []string{"guard"}),
@@ -121,7 +125,7 @@ func NewMetrics() *Metrics {
 		m.registry.MustRegister(h)
 	}
 	m.registry.MustRegister(m.starts, m.taken, m.queued, m.busy)
-	m.registry.MustRegister(m.calls, m.decided, m.sweeps, m.ages, m.hosts, m.rpcs, m.webhooks, m.runners, m.budgets, m.waiting, m.turns, m.held, m.guarded, m.gone, m.services, build,
+	m.registry.MustRegister(m.calls, m.decided, m.sweeps, m.ages, m.hosts, m.rpcs, m.webhooks, m.runners, m.budgets, m.waiting, m.turns, m.held, m.paused, m.guarded, m.gone, m.services, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -233,11 +237,18 @@ func (m *Metrics) SetBudget(credential string, remaining int) {
 }
 
 // SetFleetHeld tells whether an operator holds the whole fleet.
-func (m *Metrics) SetFleetHeld(held bool) {
-	m.held.Set(0)
-	if held {
-		m.held.Set(1)
+func (m *Metrics) SetFleetHeld(held bool) { m.held.Set(oneIf(held)) }
+
+// SetPoolPaused tells whether an operator pauses a pool.
+func (m *Metrics) SetPoolPaused(pool string, paused bool) {
+	m.paused.WithLabelValues(pool).Set(oneIf(paused))
+}
+
+func oneIf(yes bool) float64 {
+	if yes {
+		return 1
 	}
+	return 0
 }
 
 // SetJobs says how many jobs of a job pool wait and how many turns are open.

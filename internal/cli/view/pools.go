@@ -3,6 +3,7 @@ package view
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/remuda-ci/remuda/internal/cli/table"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
@@ -10,10 +11,10 @@ import (
 
 // Pools is a row for each pool. ARRIVING are the hosts that are created or claimed, and of the idle ones RELEASING are
 // those that are not free to be taken yet. FRESH compares with what its warm pool wants.
-func Pools(pools []*remudav1.Pool, wide bool) table.Table {
-	t := table.Table{Head: []string{"POOL", "RUNNING", "ARRIVING", "RELEASING", "POOLED", "HOT", "FRESH", "MAXIMUM"}}
+func Pools(pools []*remudav1.Pool, now time.Time, wide bool) table.Table {
+	t := table.Table{Head: []string{"POOL", "RUNNING", "ARRIVING", "RELEASING", "POOLED", "HOT", "FRESH", "MAXIMUM", "PAUSED"}}
 	if wide {
-		t.Head = append(t.Head, "CLASSES", "USAGE", "TYPES", "REUSE", "PRIVILEGED", "MAX RUNTIME")
+		t.Head = append(t.Head, "CLASSES", "USAGE", "TYPES", "REUSE", "PRIVILEGED", "MAX RUNTIME", "PAUSED BY", "WHY")
 	}
 	for _, p := range pools {
 		count := counts(p)
@@ -21,10 +22,10 @@ func Pools(pools []*remudav1.Pool, wide bool) table.Table {
 		row := table.Row(p.GetName(), fmt.Sprint(count[remudav1.State_STATE_RUNNING]), fmt.Sprint(arriving),
 			fmt.Sprint(count[remudav1.State_STATE_IDLE]-p.GetPooledCount()), fmt.Sprint(p.GetPooledCount()), fmt.Sprint(p.GetHotCount()))
 		row = append(row, fresh(p))
-		row = append(row, table.Cell{Text: maximum(p)})
+		row = append(row, table.Cell{Text: maximum(p)}, paused(p, clock{now, wide}))
 		if wide {
 			row = append(row, table.Row(strings.Join(p.GetResourceClasses(), ","), usages(p), strings.Join(p.GetAllowedInstanceTypes(), ","),
-				word(p.GetReuse().String(), "REUSE_"), fmt.Sprint(p.GetPrivileged()), Span(p.GetMaxRuntime().AsDuration()))...)
+				word(p.GetReuse().String(), "REUSE_"), fmt.Sprint(p.GetPrivileged()), Span(p.GetMaxRuntime().AsDuration()), p.GetPause().GetOperator(), p.GetPause().GetReason())...)
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -56,6 +57,14 @@ func maximum(p *remudav1.Pool) string {
 		return "any"
 	}
 	return fmt.Sprint(p.GetMaximum())
+}
+
+// paused is since when the pool is paused.
+func paused(p *remudav1.Pool, c clock) table.Cell {
+	if p.GetPause() == nil {
+		return table.Cell{Text: "no"}
+	}
+	return table.Cell{Text: c.age(at(p.GetPause().GetBeginTime())), Style: table.Warn}
 }
 
 func usages(p *remudav1.Pool) string {

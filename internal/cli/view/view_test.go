@@ -165,15 +165,16 @@ func TestPools(t *testing.T) {
 		{Name: "builds", ResourceClasses: []string{"large", "xlarge"}, Maximum: 20, HasMaximum: true, UsageClasses: []remudav1.UsageClass{1, 2}, AllowedInstanceTypes: []string{"c5.*"},
 			Reuse: remudav1.Reuse_REUSE_SAME_REPOSITORY, MaxRuntime: durationpb.New(2 * time.Hour), PooledCount: 3, FreshCount: 1, WantedFreshCount: 2, HotCount: 2,
 			Counts: []*remudav1.StateCount{{State: running, Count: 4}, {State: created, Count: 1}, {State: claimed, Count: 2}, {State: idle, Count: 5}}},
-		{Name: "default", ResourceClasses: []string{"large"}, MaxRuntime: durationpb.New(time.Hour)},
+		{Name: "default", ResourceClasses: []string{"large"}, Pause: &remudav1.Pause{BeginTime: in(-5 * time.Minute), Operator: "alice", Reason: "a new image"}, MaxRuntime: durationpb.New(time.Hour)},
 	}
 	const want = `
-POOL     RUNNING  ARRIVING  RELEASING  POOLED  HOT  FRESH  MAXIMUM
-builds   4        3         2          3       2    1/2    20
-default  0        0         0          0       0    0      any
+POOL     RUNNING  ARRIVING  RELEASING  POOLED  HOT  FRESH  MAXIMUM  PAUSED
+builds   4        3         2          3       2    1/2    20       no
+default  0        0         0          0       0    0      any      5m
 `
-	compare(t, want, text(t, view.Pools(pools, false)))
-	if wide := text(t, view.Pools(pools, true)); !strings.Contains(wide, "large,xlarge  on-demand,spot  c5.*   same repository  false       2h\n") {
+	compare(t, want, text(t, view.Pools(pools, now, false)))
+	if wide := text(t, view.Pools(pools, now, true)); !strings.Contains(wide, "large,xlarge  on-demand,spot  c5.*   same repository  false       2h") ||
+		!strings.Contains(wide, "alice      a new image\n") {
 		t.Errorf("wide:%s", wide)
 	}
 }

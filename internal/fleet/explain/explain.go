@@ -13,6 +13,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/scaledown"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/listing"
+	"github.com/remuda-ci/remuda/internal/lifecycle/pause"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
@@ -66,6 +67,11 @@ func (ex *Explainer) Explain(ctx context.Context, repository, runID string, now 
 	}
 	for _, j := range jobs {
 		e.Sentences = append(e.Sentences, jobSentence(j))
+		held, err := ex.pauseSentence(ctx, j, now)
+		if err != nil {
+			return e, err
+		}
+		e.Sentences = append(e.Sentences, compact(held)...)
 		if label := ex.lackedLabel(j, requests); label != "" {
 			e.Sentences = append(e.Sentences, fmt.Sprintf(
 				"Job %d names the label %s, which these hosts do not have: remove it from runs-on, or set default_labels: true for their pool.", j.ID, label))
@@ -123,6 +129,18 @@ func jobSentence(j lifecycle.Job) string {
 		return fmt.Sprintf("Job %d runs on %s since %s.", j.ID, j.RunnerName, hosts.ClockTime(j.StartedAt))
 	}
 	return fmt.Sprintf("Job %d waits for %s since %s.", j.ID, served, hosts.ClockTime(j.QueuedAt))
+}
+
+// pauseSentence says that the job pool of a waiting job is paused; empty: it is not.
+func (ex *Explainer) pauseSentence(ctx context.Context, j lifecycle.Job, now time.Time) (string, error) {
+	if j.Pool == "" || j.State != lifecycle.JobWaiting {
+		return "", nil
+	}
+	p, err := ex.PauseOf(ctx, j.Pool, now)
+	if err != nil || !p.On() {
+		return "", err
+	}
+	return fmt.Sprintf("Job %d gets no host while %s.", j.ID, p), nil
 }
 
 // lackedLabel is a default label of GitHub's runner that a waiting job names and no host of its run has, or "". Where
@@ -223,6 +241,8 @@ func eventSentence(e lifecycle.Event) string {
 type Explainer struct {
 	Store  ports.Store
 	GitHub ports.GitHub
+	// PauseOf reads the pause of a pool.
+	PauseOf func(ctx context.Context, pool string, now time.Time) (pause.Pause, error)
 	// JobStore keeps the jobs; nil: there are none.
 	JobStore  ports.JobStore
 	Hosts     *hosts.Hosts

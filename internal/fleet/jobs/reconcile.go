@@ -68,6 +68,8 @@ type reconcilePool struct {
 	freed []string
 	// unserved has the numbers of the slots whose request ended short, without a host.
 	unserved map[int64]bool
+	// paused: an operator has paused the pool.
+	paused bool
 }
 
 func (js *Jobs) newReconcilePool(name string) *reconcilePool {
@@ -81,6 +83,11 @@ func (b *reconcilePool) load(ctx context.Context, now time.Time) (op.Progress, e
 	if err != nil {
 		return op.Again, fmt.Errorf("read the turns of pool %s: %w", b.name, err)
 	}
+	pause, err := b.env.Provision.Quota.PauseOf(ctx, b.name, now)
+	if err != nil {
+		return op.Again, err
+	}
+	b.paused = pause.On()
 	b.slots, b.facts, b.orphans, b.learned, b.unserved, b.asked = table, nil, nil, false, map[int64]bool{}, map[int64]bool{}
 	freed, full := b.env.toLookAt(b.name, now)
 	b.freed, b.full = append(b.freed, freed...), b.full || full
@@ -285,7 +292,11 @@ func (b *reconcilePool) phase(t *slots.Slot, r lifecycle.Record, p lifecycle.Rep
 
 // decide applies the moves to the slot table, in one write.
 func (b *reconcilePool) decide(ctx context.Context, now time.Time) (op.Progress, error) {
-	moves, _ := policy.Balance(b.pool.JobPool, b.facts, b.waiting, b.more, now)
+	rules := b.pool.JobPool
+	if b.paused { // no job gets a slot, and hosts that no job needs go back
+		rules.Minimum, rules.Maximum = 0, 0
+	}
+	moves, _ := policy.Balance(rules, b.facts, b.waiting, b.more, now)
 	next, assigned, returned, ended := b.apply(moves, now)
 	if len(moves) > 0 || b.learned {
 		stored, err := b.env.Options.Store.UpdateSlotTable(ctx, next)

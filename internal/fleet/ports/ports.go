@@ -10,6 +10,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle/breaker"
 	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
 	"github.com/remuda-ci/remuda/internal/lifecycle/notice"
+	"github.com/remuda-ci/remuda/internal/lifecycle/pause"
 	"github.com/remuda-ci/remuda/internal/lifecycle/replicas"
 	"github.com/remuda-ci/remuda/internal/lifecycle/slots"
 	"github.com/remuda-ci/remuda/internal/policy"
@@ -153,6 +154,10 @@ type GuardStore interface {
 	Breaker(ctx context.Context, pool string) (breaker.Row, error)
 	// UpdateBreaker is UpdateFleetHold for a breaker.
 	UpdateBreaker(ctx context.Context, b breaker.Row) (breaker.Row, error)
+	// Pause reads the pause of a pool.
+	Pause(ctx context.Context, pool string) (pause.Pause, error)
+	// UpdatePause is UpdateFleetHold for a pause.
+	UpdatePause(ctx context.Context, p pause.Pause) (pause.Pause, error)
 	// QuotaLedger reads the account of a limit.
 	QuotaLedger(ctx context.Context, name string) (ledger.Quota, error)
 	// UpdateQuotaLedger is UpdateFleetHold for an account.
@@ -343,6 +348,9 @@ type Timing struct {
 	Services time.Duration
 	// Lease is how long a sweeper may be quiet before another takes over.
 	Lease time.Duration
+	// PauseLag is how long a replica may go by the pause of a pool as it last read it: the time in which an operator's pause
+	// takes effect, and in which claims after the first one read nothing.
+	PauseLag time.Duration
 	// KeepRequests is how long a settled request is kept.
 	KeepRequests time.Duration
 }
@@ -363,6 +371,7 @@ func (t Timing) WithDefaults() Timing {
 	def(&t.Warm, 30*time.Second)
 	def(&t.Services, time.Minute)
 	def(&t.Lease, 15*time.Second)
+	def(&t.PauseLag, 5*time.Second)
 	def(&t.KeepRequests, 7*24*time.Hour)
 	return t
 }

@@ -33,11 +33,8 @@ func (p *Provision) await(ctx context.Context, now time.Time) (op.Progress, erro
 		return p.registerHost(ctx, now)
 	case len(p.ready()) >= p.q.Spec.Count, !now.Before(p.q.Deadline):
 		return p.settle(ctx, now)
-	case p.lacksQuota() && !now.Before(p.retryAt):
+	case (p.lacksQuota() || p.lacks() > 0) && !now.Before(p.retryAt):
 		p.sel, p.search = selection{}, reserving
-		return op.Again, nil
-	case p.lacks() > 0 && !now.Before(p.retryAt):
-		p.sel, p.search = selection{}, selecting
 		return op.Again, nil
 	}
 	return p.look(ctx, now)

@@ -226,7 +226,7 @@ func (p *Provision) closeLaunch(ctx context.Context, now time.Time) (op.Progress
 		}
 		p.search = waiting
 		if fellBack {
-			p.search = selecting
+			p.search = reserving
 		}
 	})
 	if err == nil && refused != nil {

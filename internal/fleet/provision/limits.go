@@ -49,6 +49,9 @@ func (p *Provision) reserveQuota(ctx context.Context, now time.Time) (op.Progres
 	if l, never := policy.BelowMinimum(p.q, p.limits()); never && p.taken() == 0 {
 		return p.giveUpShort(ctx, l.String(), now)
 	}
+	if paused, progress, err := p.paused(ctx, now); paused || err != nil {
+		return progress, err
+	}
 	if !p.lacksQuota() {
 		p.search = selecting
 		return p.selectHosts(ctx, now)
@@ -81,6 +84,20 @@ func (p *Provision) limits() []policy.Limit {
 		all = append(all, most)
 	}
 	return all
+}
+
+// paused reports whether the request waits, since an operator has paused its pool. What it has, and a launch that is written down, it
+// keeps.
+func (p *Provision) paused(ctx context.Context, now time.Time) (bool, op.Progress, error) {
+	if p.taken() >= p.q.Spec.Count {
+		return false, op.Again, nil
+	}
+	pause, err := p.env.Quota.PauseOf(ctx, p.q.Spec.Pool, now)
+	if err != nil || !pause.On() {
+		return false, op.Again, err
+	}
+	progress, err := p.waitToLaunch(ctx, pause.String(), lifecycle.Because(lifecycle.ReasonPoolPaused, "waiting: %s", pause), now)
+	return true, progress, err
 }
 
 // readQuotas reads the quotas of the request's limits, in their order.

@@ -419,7 +419,7 @@ func (p *Provision) recordClaims(ctx context.Context, now time.Time) (op.Progres
 	return p.write(ctx, q, now, func() {
 		p.observeTaken(q.Taken[len(q.Taken)-len(p.unrecorded):])
 		p.unrecorded, p.looks = nil, 0
-		p.search = selecting
+		p.search = reserving
 	})
 }
 

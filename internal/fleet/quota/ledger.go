@@ -1,5 +1,5 @@
 // Package quota bounds how many hosts a fleet has: limits on the hosts of each repository and owner, the
-// maximum of each pool, and the breaker that pauses spot launches. What counts against a limit is kept in one
+// maximum of each pool, the pause of a pool, and the breaker that pauses spot launches. What counts against a limit is kept in one
 // row for each limit, with an entry for each request or launch.
 package quota
 
@@ -33,8 +33,11 @@ type Ledger struct {
 	Hosts   *hosts.Hosts
 	Limits  policy.Limits
 	Pools   map[string]ports.Pool
+	Timing  ports.Timing
 	Log     hclog.Logger
 	Ops     *op.Driver
+
+	pauses pauses
 }
 
 // LimitsOf are the limits on the hosts of a repository's runs. Without limits in the

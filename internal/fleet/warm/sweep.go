@@ -167,7 +167,7 @@ func (w *Pools) topUp(ctx context.Context, q lifecycle.Request, facts policy.War
 	if d.Launch == 0 {
 		return q, d, nil
 	}
-	q, instead, paused, err := w.warmThroughBreaker(ctx, q, now)
+	q, instead, paused, err := w.whileLaunchesPause(ctx, q, now)
 	if err != nil {
 		return q, d, err
 	}
@@ -184,19 +184,23 @@ func (w *Pools) topUp(ctx context.Context, q lifecycle.Request, facts policy.War
 	return q, d, nil
 }
 
-// warmThroughBreaker is the row of a warm pool with what the pool's breaker makes
-// of its next launch. While that is open no host is launched on spot ahead of
-// need: on-demand instead, where the pool allows that, else none.
-func (w *Pools) warmThroughBreaker(ctx context.Context, q lifecycle.Request, now time.Time) (_ lifecycle.Request, instead, paused string, err error) {
+// whileLaunchesPause is the row of a warm pool with what a pause of the pool and its breaker make of its next
+// launch. While an operator pauses the pool none is launched. While the breaker is open no host is launched on spot
+// ahead of need: on-demand instead, where the pool allows that, else none.
+func (w *Pools) whileLaunchesPause(ctx context.Context, q lifecycle.Request, now time.Time) (_ lifecycle.Request, instead string, paused lifecycle.Reason, err error) {
+	pause, err := w.Quota.PauseOf(ctx, q.Spec.Pool, now)
+	if err != nil || pause.On() {
+		return q, "", lifecycle.Reason{Code: lifecycle.ReasonPoolPaused, Text: pause.String()}, err
+	}
 	why, until, err := w.Quota.SpotPaused(ctx, q, now)
 	switch {
 	case err != nil || why == "":
-		return q, "", "", err
+		return q, "", lifecycle.Reason{}, err
 	case !q.Spec.AllowOnDemand:
-		return q, "", fmt.Sprintf("%s; spot is paused until %s", why, hosts.ClockTime(until)), nil
+		return q, "", lifecycle.Because(lifecycle.ReasonSpotPaused, "%s; spot is paused until %s", why, hosts.ClockTime(until)), nil
 	}
 	q.OnDemand = true
-	return q, fmt.Sprintf("; on demand until %s: %s", hosts.ClockTime(until), why), "", nil
+	return q, fmt.Sprintf("; on demand until %s: %s", hosts.ClockTime(until), why), lifecycle.Reason{}, nil
 }
 
 // tell says what was decided on a pool, when that is news.

@@ -125,8 +125,11 @@ const (
 	FaultRestored     Fault = "older state of a table restored"
 )
 
-// FaultDrain is only in lives with drains.
-const FaultDrain Fault = "operator drains"
+// FaultDrain is only in lives with drains, and FaultPause in those with pauses.
+const (
+	FaultDrain Fault = "operator drains"
+	FaultPause Fault = "operator pauses a pool"
+)
 
 var lossFaults = []Fault{FaultTableLost, FaultRowsLost, FaultRequestsLost, FaultReportsLost, FaultRestored}
 

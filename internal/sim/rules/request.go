@@ -36,6 +36,9 @@ func (w *Watcher) requestWritten(before, after lifecycle.Request) {
 	if !w.lost && before.Launch == nil && after.Launch != nil && after.Kind != lifecycle.RequestWarm {
 		w.checkReuse(after)
 	}
+	if before.Launch == nil && after.Launch != nil && after.Kind != lifecycle.RequestBatch {
+		w.checkPaused(after.Spec.Pool, "launches for request "+after.RequestID)
+	}
 	if after.Kind == lifecycle.RequestBatch {
 		return // it is settled once its call was made, and has no hosts of its own
 	}

@@ -25,6 +25,8 @@ type Watcher struct {
 	// room for a request that waits for it, by request id.
 	heldSince time.Time
 	roomSince map[string]time.Time
+	// pausedSince is since when a pool is paused, by its name.
+	pausedSince map[string]time.Time
 	// claimedAt is when a job of the service began to run, waitsSince when it began to wait, by
 	// its id. had is the worker that has an attempt of a job.
 	claimedAt, waitsSince map[string]time.Time
@@ -42,7 +44,7 @@ func New(of *world.World) *Watcher {
 	w := &Watcher{
 		World: of,
 		hosts: map[string]*history{}, launches: map[string]lifecycle.LaunchOrder{}, given: map[string]string{}, late: map[string]bool{},
-		writtenAt: map[string]time.Time{}, settledAt: map[string]time.Time{}, roomSince: map[string]time.Time{},
+		writtenAt: map[string]time.Time{}, settledAt: map[string]time.Time{}, roomSince: map[string]time.Time{}, pausedSince: map[string]time.Time{},
 		labeled: map[int64]string{}, listened: map[string]bool{},
 		replaced: map[string]bool{}, claimedAt: map[string]time.Time{}, waitsSince: map[string]time.Time{}, had: map[string]string{},
 	}
@@ -79,8 +81,11 @@ func (w *Watcher) event(event any) {
 		w.workerWritten(e.Before, e.After)
 	case world.HoldWritten:
 		w.holdWritten(e.Before, e.After)
+	case world.PauseWritten:
+		w.pauseWritten(e.Before, e.After)
 	case world.Claimed:
 		w.checkCondition(e.Claim, e.Before)
+		w.checkPaused(e.Before.Pool, "claims "+e.Claim.HostKey)
 	case world.ReportWritten:
 		w.reportWritten(e.Report)
 	case world.ReportLost:

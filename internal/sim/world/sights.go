@@ -12,5 +12,8 @@ var (
 	SeesJobCounts  = engine.Sight{Kind: "counts of jobs"}
 )
 
+// SeesPause is the pause of a pool.
+func SeesPause(pool string) engine.Sight { return engine.Sight{Kind: "pause", Key: pool} }
+
 // SeesReport is the report of one host.
 func SeesReport(hostKey string) engine.Sight { return engine.Sight{Kind: "report", Key: hostKey} }

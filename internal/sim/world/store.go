@@ -117,6 +117,9 @@ func (s storePort) Get(_ context.Context, k *store.Kind, key store.Key) (store.R
 		if k == store.FleetHolds.Kind {
 			s.w.Sees(SeesHold)
 		}
+		if k == store.Pauses.Kind {
+			s.w.Sees(SeesPause(key[0]))
+		}
 		return m.Get(engine.Background, k, key)
 	})
 }

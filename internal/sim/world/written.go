@@ -1,10 +1,12 @@
 package world
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
+	"github.com/remuda-ci/remuda/internal/lifecycle/pause"
 	"github.com/remuda-ci/remuda/internal/services/model"
 	"github.com/remuda-ci/remuda/internal/sim/engine"
 	"github.com/remuda-ci/remuda/internal/store"
@@ -54,6 +56,9 @@ func (w *World) rowWritten(before, after store.Row) {
 	case *lifecycle.FleetHold:
 		w.Tell(w.Who(), "fleet hold", "until "+engine.SinceEpoch(after.Until))
 		w.emit(HoldWritten{valueOf[lifecycle.FleetHold](before), *after})
+	case *pause.Pause:
+		w.Tell(w.Who(), "pause", after.Pool+": "+strconv.FormatBool(after.On()))
+		w.emit(PauseWritten{valueOf[pause.Pause](before), *after})
 	case *ledger.Quota:
 		w.Tell(w.Who(), "writes", "account "+AccountLine(*after))
 	case *model.Service:

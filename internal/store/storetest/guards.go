@@ -9,6 +9,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/breaker"
 	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
+	"github.com/remuda-ci/remuda/internal/lifecycle/pause"
 	"github.com/remuda-ci/remuda/internal/lifecycle/replicas"
 	"github.com/remuda-ci/remuda/internal/store"
 )
@@ -39,6 +40,18 @@ var (
 		update: store.Store.UpdateBreaker,
 		get: func(s store.Store, ctx context.Context, key store.Key) (breaker.Row, error) {
 			return s.Breaker(ctx, key[0])
+		},
+	}
+	pauses = kind[pause.Pause]{
+		KindOf: store.Pauses, noun: "a pause", blank: true,
+		keys: []store.Key{{jobPool}, {"other"}},
+		full: func(key store.Key) pause.Pause {
+			return pause.Pause{Pool: key[0], Since: start, By: "CN=ops", Reason: "a new image", Version: 1}
+		},
+		bare:   func(key store.Key) pause.Pause { return pause.Pause{Pool: key[0]} },
+		update: store.Store.UpdatePause,
+		get: func(s store.Store, ctx context.Context, key store.Key) (pause.Pause, error) {
+			return s.Pause(ctx, key[0])
 		},
 	}
 	ledgers = kind[ledger.Quota]{
@@ -85,6 +98,7 @@ var (
 var _ = add(group{name: "guards", tests: slices.Concat(
 	prefixed("the fleet's hold: ", fleetHolds.cases()),
 	prefixed("breakers: ", breakers.cases()),
+	prefixed("pauses: ", pauses.cases()),
 	prefixed("accounts: ", ledgers.cases()),
 	prefixed("the replicas: ", replicaSets.cases()),
 	[]suiteTest{
@@ -107,6 +121,7 @@ func testGuardNames(t *testing.T, w world) {
 	for i, name := range names {
 		ledgers.put(t, w, ledger.Quota{Name: name, Reservations: []ledger.Reservation{{RunID: name, Hosts: i + 1, At: start}}})
 		breakers.put(t, w, breaker.Row{Pool: name, OpenUntil: start.Add(time.Duration(i))})
+		pauses.put(t, w, pause.Pause{Pool: name, Since: start.Add(time.Duration(i))})
 		leases.put(t, w, replicas.Lease{Name: name, Holder: name})
 	}
 	for i, name := range names {
@@ -114,6 +129,7 @@ func testGuardNames(t *testing.T, w world) {
 		equal(t, "account "+name, want, ledgers.stored(t, w, name))
 		row := breaker.Row{Pool: name, OpenUntil: start.Add(time.Duration(i)), Version: 1}
 		equal(t, "breaker "+name, row, breakers.stored(t, w, name))
+		equal(t, "pause "+name, pause.Pause{Pool: name, Since: start.Add(time.Duration(i)), Version: 1}, pauses.stored(t, w, name))
 		equal(t, "lease "+name, replicas.Lease{Name: name, Holder: name, Version: 1}, leases.stored(t, w, name))
 	}
 	equal(t, "the hold, which was never set", lifecycle.FleetHold{}, fleetHolds.stored(t, w))

@@ -24,7 +24,7 @@ var File_remuda_v1_fleet_service_proto protoreflect.FileDescriptor
 
 const file_remuda_v1_fleet_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1dremuda/v1/fleet_service.proto\x12\tremuda.v1\x1a\x15remuda/v1/drain.proto\x1a\x14remuda/v1/hold.proto\x1a\x17remuda/v1/operate.proto\x1a\x14remuda/v1/pool.proto\x1a\x19remuda/v1/provision.proto\x1a\x17remuda/v1/refresh.proto\x1a\x17remuda/v1/service.proto\x1a\x15remuda/v1/watch.proto2\xb3\b\n" +
+	"\x1dremuda/v1/fleet_service.proto\x12\tremuda.v1\x1a\x15remuda/v1/drain.proto\x1a\x14remuda/v1/hold.proto\x1a\x17remuda/v1/operate.proto\x1a\x15remuda/v1/pause.proto\x1a\x14remuda/v1/pool.proto\x1a\x19remuda/v1/provision.proto\x1a\x17remuda/v1/refresh.proto\x1a\x17remuda/v1/service.proto\x1a\x15remuda/v1/watch.proto2\xc6\t\n" +
 	"\fFleetService\x12F\n" +
 	"\tProvision\x12\x1b.remuda.v1.ProvisionRequest\x1a\x1c.remuda.v1.ProvisionResponse\x12@\n" +
 	"\aRelease\x12\x19.remuda.v1.ReleaseRequest\x1a\x1a.remuda.v1.ReleaseResponse\x12@\n" +
@@ -34,6 +34,9 @@ const file_remuda_v1_fleet_service_proto_rawDesc = "" +
 	"\x11TerminateInstance\x12#.remuda.v1.TerminateInstanceRequest\x1a$.remuda.v1.TerminateInstanceResponse\x12O\n" +
 	"\fHoldInstance\x12\x1e.remuda.v1.HoldInstanceRequest\x1a\x1f.remuda.v1.HoldInstanceResponse\x12:\n" +
 	"\x05Drain\x12\x17.remuda.v1.DrainRequest\x1a\x18.remuda.v1.DrainResponse\x12F\n" +
+	"\tPausePool\x12\x1b.remuda.v1.PausePoolRequest\x1a\x1c.remuda.v1.PausePoolResponse\x12I\n" +
+	"\n" +
+	"ResumePool\x12\x1c.remuda.v1.ResumePoolRequest\x1a\x1d.remuda.v1.ResumePoolResponse\x12F\n" +
 	"\tListPools\x12\x1b.remuda.v1.ListPoolsRequest\x1a\x1c.remuda.v1.ListPoolsResponse\x12K\n" +
 	"\n" +
 	"WatchFleet\x12\x1c.remuda.v1.WatchFleetRequest\x1a\x1d.remuda.v1.WatchFleetResponse0\x01\x12I\n" +
@@ -52,26 +55,30 @@ var file_remuda_v1_fleet_service_proto_goTypes = []any{
 	(*TerminateInstanceRequest)(nil),  // 5: remuda.v1.TerminateInstanceRequest
 	(*HoldInstanceRequest)(nil),       // 6: remuda.v1.HoldInstanceRequest
 	(*DrainRequest)(nil),              // 7: remuda.v1.DrainRequest
-	(*ListPoolsRequest)(nil),          // 8: remuda.v1.ListPoolsRequest
-	(*WatchFleetRequest)(nil),         // 9: remuda.v1.WatchFleetRequest
-	(*ExplainRunRequest)(nil),         // 10: remuda.v1.ExplainRunRequest
-	(*HoldFleetRequest)(nil),          // 11: remuda.v1.HoldFleetRequest
-	(*NudgeServiceRequest)(nil),       // 12: remuda.v1.NudgeServiceRequest
-	(*ListServicesRequest)(nil),       // 13: remuda.v1.ListServicesRequest
-	(*ProvisionResponse)(nil),         // 14: remuda.v1.ProvisionResponse
-	(*ReleaseResponse)(nil),           // 15: remuda.v1.ReleaseResponse
-	(*RefreshResponse)(nil),           // 16: remuda.v1.RefreshResponse
-	(*GetInstanceResponse)(nil),       // 17: remuda.v1.GetInstanceResponse
-	(*ListInstancesResponse)(nil),     // 18: remuda.v1.ListInstancesResponse
-	(*TerminateInstanceResponse)(nil), // 19: remuda.v1.TerminateInstanceResponse
-	(*HoldInstanceResponse)(nil),      // 20: remuda.v1.HoldInstanceResponse
-	(*DrainResponse)(nil),             // 21: remuda.v1.DrainResponse
-	(*ListPoolsResponse)(nil),         // 22: remuda.v1.ListPoolsResponse
-	(*WatchFleetResponse)(nil),        // 23: remuda.v1.WatchFleetResponse
-	(*ExplainRunResponse)(nil),        // 24: remuda.v1.ExplainRunResponse
-	(*HoldFleetResponse)(nil),         // 25: remuda.v1.HoldFleetResponse
-	(*NudgeServiceResponse)(nil),      // 26: remuda.v1.NudgeServiceResponse
-	(*ListServicesResponse)(nil),      // 27: remuda.v1.ListServicesResponse
+	(*PausePoolRequest)(nil),          // 8: remuda.v1.PausePoolRequest
+	(*ResumePoolRequest)(nil),         // 9: remuda.v1.ResumePoolRequest
+	(*ListPoolsRequest)(nil),          // 10: remuda.v1.ListPoolsRequest
+	(*WatchFleetRequest)(nil),         // 11: remuda.v1.WatchFleetRequest
+	(*ExplainRunRequest)(nil),         // 12: remuda.v1.ExplainRunRequest
+	(*HoldFleetRequest)(nil),          // 13: remuda.v1.HoldFleetRequest
+	(*NudgeServiceRequest)(nil),       // 14: remuda.v1.NudgeServiceRequest
+	(*ListServicesRequest)(nil),       // 15: remuda.v1.ListServicesRequest
+	(*ProvisionResponse)(nil),         // 16: remuda.v1.ProvisionResponse
+	(*ReleaseResponse)(nil),           // 17: remuda.v1.ReleaseResponse
+	(*RefreshResponse)(nil),           // 18: remuda.v1.RefreshResponse
+	(*GetInstanceResponse)(nil),       // 19: remuda.v1.GetInstanceResponse
+	(*ListInstancesResponse)(nil),     // 20: remuda.v1.ListInstancesResponse
+	(*TerminateInstanceResponse)(nil), // 21: remuda.v1.TerminateInstanceResponse
+	(*HoldInstanceResponse)(nil),      // 22: remuda.v1.HoldInstanceResponse
+	(*DrainResponse)(nil),             // 23: remuda.v1.DrainResponse
+	(*PausePoolResponse)(nil),         // 24: remuda.v1.PausePoolResponse
+	(*ResumePoolResponse)(nil),        // 25: remuda.v1.ResumePoolResponse
+	(*ListPoolsResponse)(nil),         // 26: remuda.v1.ListPoolsResponse
+	(*WatchFleetResponse)(nil),        // 27: remuda.v1.WatchFleetResponse
+	(*ExplainRunResponse)(nil),        // 28: remuda.v1.ExplainRunResponse
+	(*HoldFleetResponse)(nil),         // 29: remuda.v1.HoldFleetResponse
+	(*NudgeServiceResponse)(nil),      // 30: remuda.v1.NudgeServiceResponse
+	(*ListServicesResponse)(nil),      // 31: remuda.v1.ListServicesResponse
 }
 var file_remuda_v1_fleet_service_proto_depIdxs = []int32{
 	0,  // 0: remuda.v1.FleetService.Provision:input_type -> remuda.v1.ProvisionRequest
@@ -82,28 +89,32 @@ var file_remuda_v1_fleet_service_proto_depIdxs = []int32{
 	5,  // 5: remuda.v1.FleetService.TerminateInstance:input_type -> remuda.v1.TerminateInstanceRequest
 	6,  // 6: remuda.v1.FleetService.HoldInstance:input_type -> remuda.v1.HoldInstanceRequest
 	7,  // 7: remuda.v1.FleetService.Drain:input_type -> remuda.v1.DrainRequest
-	8,  // 8: remuda.v1.FleetService.ListPools:input_type -> remuda.v1.ListPoolsRequest
-	9,  // 9: remuda.v1.FleetService.WatchFleet:input_type -> remuda.v1.WatchFleetRequest
-	10, // 10: remuda.v1.FleetService.ExplainRun:input_type -> remuda.v1.ExplainRunRequest
-	11, // 11: remuda.v1.FleetService.HoldFleet:input_type -> remuda.v1.HoldFleetRequest
-	12, // 12: remuda.v1.FleetService.NudgeService:input_type -> remuda.v1.NudgeServiceRequest
-	13, // 13: remuda.v1.FleetService.ListServices:input_type -> remuda.v1.ListServicesRequest
-	14, // 14: remuda.v1.FleetService.Provision:output_type -> remuda.v1.ProvisionResponse
-	15, // 15: remuda.v1.FleetService.Release:output_type -> remuda.v1.ReleaseResponse
-	16, // 16: remuda.v1.FleetService.Refresh:output_type -> remuda.v1.RefreshResponse
-	17, // 17: remuda.v1.FleetService.GetInstance:output_type -> remuda.v1.GetInstanceResponse
-	18, // 18: remuda.v1.FleetService.ListInstances:output_type -> remuda.v1.ListInstancesResponse
-	19, // 19: remuda.v1.FleetService.TerminateInstance:output_type -> remuda.v1.TerminateInstanceResponse
-	20, // 20: remuda.v1.FleetService.HoldInstance:output_type -> remuda.v1.HoldInstanceResponse
-	21, // 21: remuda.v1.FleetService.Drain:output_type -> remuda.v1.DrainResponse
-	22, // 22: remuda.v1.FleetService.ListPools:output_type -> remuda.v1.ListPoolsResponse
-	23, // 23: remuda.v1.FleetService.WatchFleet:output_type -> remuda.v1.WatchFleetResponse
-	24, // 24: remuda.v1.FleetService.ExplainRun:output_type -> remuda.v1.ExplainRunResponse
-	25, // 25: remuda.v1.FleetService.HoldFleet:output_type -> remuda.v1.HoldFleetResponse
-	26, // 26: remuda.v1.FleetService.NudgeService:output_type -> remuda.v1.NudgeServiceResponse
-	27, // 27: remuda.v1.FleetService.ListServices:output_type -> remuda.v1.ListServicesResponse
-	14, // [14:28] is the sub-list for method output_type
-	0,  // [0:14] is the sub-list for method input_type
+	8,  // 8: remuda.v1.FleetService.PausePool:input_type -> remuda.v1.PausePoolRequest
+	9,  // 9: remuda.v1.FleetService.ResumePool:input_type -> remuda.v1.ResumePoolRequest
+	10, // 10: remuda.v1.FleetService.ListPools:input_type -> remuda.v1.ListPoolsRequest
+	11, // 11: remuda.v1.FleetService.WatchFleet:input_type -> remuda.v1.WatchFleetRequest
+	12, // 12: remuda.v1.FleetService.ExplainRun:input_type -> remuda.v1.ExplainRunRequest
+	13, // 13: remuda.v1.FleetService.HoldFleet:input_type -> remuda.v1.HoldFleetRequest
+	14, // 14: remuda.v1.FleetService.NudgeService:input_type -> remuda.v1.NudgeServiceRequest
+	15, // 15: remuda.v1.FleetService.ListServices:input_type -> remuda.v1.ListServicesRequest
+	16, // 16: remuda.v1.FleetService.Provision:output_type -> remuda.v1.ProvisionResponse
+	17, // 17: remuda.v1.FleetService.Release:output_type -> remuda.v1.ReleaseResponse
+	18, // 18: remuda.v1.FleetService.Refresh:output_type -> remuda.v1.RefreshResponse
+	19, // 19: remuda.v1.FleetService.GetInstance:output_type -> remuda.v1.GetInstanceResponse
+	20, // 20: remuda.v1.FleetService.ListInstances:output_type -> remuda.v1.ListInstancesResponse
+	21, // 21: remuda.v1.FleetService.TerminateInstance:output_type -> remuda.v1.TerminateInstanceResponse
+	22, // 22: remuda.v1.FleetService.HoldInstance:output_type -> remuda.v1.HoldInstanceResponse
+	23, // 23: remuda.v1.FleetService.Drain:output_type -> remuda.v1.DrainResponse
+	24, // 24: remuda.v1.FleetService.PausePool:output_type -> remuda.v1.PausePoolResponse
+	25, // 25: remuda.v1.FleetService.ResumePool:output_type -> remuda.v1.ResumePoolResponse
+	26, // 26: remuda.v1.FleetService.ListPools:output_type -> remuda.v1.ListPoolsResponse
+	27, // 27: remuda.v1.FleetService.WatchFleet:output_type -> remuda.v1.WatchFleetResponse
+	28, // 28: remuda.v1.FleetService.ExplainRun:output_type -> remuda.v1.ExplainRunResponse
+	29, // 29: remuda.v1.FleetService.HoldFleet:output_type -> remuda.v1.HoldFleetResponse
+	30, // 30: remuda.v1.FleetService.NudgeService:output_type -> remuda.v1.NudgeServiceResponse
+	31, // 31: remuda.v1.FleetService.ListServices:output_type -> remuda.v1.ListServicesResponse
+	16, // [16:32] is the sub-list for method output_type
+	0,  // [0:16] is the sub-list for method input_type
 	0,  // [0:0] is the sub-list for extension type_name
 	0,  // [0:0] is the sub-list for extension extendee
 	0,  // [0:0] is the sub-list for field type_name
@@ -117,6 +128,7 @@ func file_remuda_v1_fleet_service_proto_init() {
 	file_remuda_v1_drain_proto_init()
 	file_remuda_v1_hold_proto_init()
 	file_remuda_v1_operate_proto_init()
+	file_remuda_v1_pause_proto_init()
 	file_remuda_v1_pool_proto_init()
 	file_remuda_v1_provision_proto_init()
 	file_remuda_v1_refresh_proto_init()

@@ -27,6 +27,8 @@ const (
 	FleetService_TerminateInstance_FullMethodName = "/remuda.v1.FleetService/TerminateInstance"
 	FleetService_HoldInstance_FullMethodName      = "/remuda.v1.FleetService/HoldInstance"
 	FleetService_Drain_FullMethodName             = "/remuda.v1.FleetService/Drain"
+	FleetService_PausePool_FullMethodName         = "/remuda.v1.FleetService/PausePool"
+	FleetService_ResumePool_FullMethodName        = "/remuda.v1.FleetService/ResumePool"
 	FleetService_ListPools_FullMethodName         = "/remuda.v1.FleetService/ListPools"
 	FleetService_WatchFleet_FullMethodName        = "/remuda.v1.FleetService/WatchFleet"
 	FleetService_ExplainRun_FullMethodName        = "/remuda.v1.FleetService/ExplainRun"
@@ -70,6 +72,12 @@ type FleetServiceClient interface {
 	// jobs of its own run go on. Hosts that are launched later are not drained. Safe to repeat; what a call that was cut short has not
 	// reached, a repeated one does. NOT_FOUND: no such host or pool; FAILED_PRECONDITION: the host is terminated.
 	Drain(ctx context.Context, in *DrainRequest, opts ...grpc.CallOption) (*DrainResponse, error)
+	// PausePool has a pool give out no host and launch none: requests and jobs of its job pool wait, with the pause as the reason. Hosts that
+	// serve a run go on, and so does a launch that is under way. Every controld knows within 5 seconds. Safe to repeat. NOT_FOUND: no such
+	// pool is configured.
+	PausePool(ctx context.Context, in *PausePoolRequest, opts ...grpc.CallOption) (*PausePoolResponse, error)
+	// ResumePool takes the pause of a pool away. Safe to repeat. NOT_FOUND: no such pool is configured.
+	ResumePool(ctx context.Context, in *ResumePoolRequest, opts ...grpc.CallOption) (*ResumePoolResponse, error)
 	// ListPools lists the configured pools and how many hosts they have. INVALID_ARGUMENT: also a page_token that was not handed out.
 	ListPools(ctx context.Context, in *ListPoolsRequest, opts ...grpc.CallOption) (*ListPoolsResponse, error)
 	// WatchFleet sends events from now on, each once and in the order in which they were written, until the caller goes away or controld
@@ -172,6 +180,26 @@ func (c *fleetServiceClient) Drain(ctx context.Context, in *DrainRequest, opts .
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(DrainResponse)
 	err := c.cc.Invoke(ctx, FleetService_Drain_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *fleetServiceClient) PausePool(ctx context.Context, in *PausePoolRequest, opts ...grpc.CallOption) (*PausePoolResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PausePoolResponse)
+	err := c.cc.Invoke(ctx, FleetService_PausePool_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *fleetServiceClient) ResumePool(ctx context.Context, in *ResumePoolRequest, opts ...grpc.CallOption) (*ResumePoolResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ResumePoolResponse)
+	err := c.cc.Invoke(ctx, FleetService_ResumePool_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -282,6 +310,12 @@ type FleetServiceServer interface {
 	// jobs of its own run go on. Hosts that are launched later are not drained. Safe to repeat; what a call that was cut short has not
 	// reached, a repeated one does. NOT_FOUND: no such host or pool; FAILED_PRECONDITION: the host is terminated.
 	Drain(context.Context, *DrainRequest) (*DrainResponse, error)
+	// PausePool has a pool give out no host and launch none: requests and jobs of its job pool wait, with the pause as the reason. Hosts that
+	// serve a run go on, and so does a launch that is under way. Every controld knows within 5 seconds. Safe to repeat. NOT_FOUND: no such
+	// pool is configured.
+	PausePool(context.Context, *PausePoolRequest) (*PausePoolResponse, error)
+	// ResumePool takes the pause of a pool away. Safe to repeat. NOT_FOUND: no such pool is configured.
+	ResumePool(context.Context, *ResumePoolRequest) (*ResumePoolResponse, error)
 	// ListPools lists the configured pools and how many hosts they have. INVALID_ARGUMENT: also a page_token that was not handed out.
 	ListPools(context.Context, *ListPoolsRequest) (*ListPoolsResponse, error)
 	// WatchFleet sends events from now on, each once and in the order in which they were written, until the caller goes away or controld
@@ -333,6 +367,12 @@ func (UnimplementedFleetServiceServer) HoldInstance(context.Context, *HoldInstan
 }
 func (UnimplementedFleetServiceServer) Drain(context.Context, *DrainRequest) (*DrainResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Drain not implemented")
+}
+func (UnimplementedFleetServiceServer) PausePool(context.Context, *PausePoolRequest) (*PausePoolResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method PausePool not implemented")
+}
+func (UnimplementedFleetServiceServer) ResumePool(context.Context, *ResumePoolRequest) (*ResumePoolResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ResumePool not implemented")
 }
 func (UnimplementedFleetServiceServer) ListPools(context.Context, *ListPoolsRequest) (*ListPoolsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListPools not implemented")
@@ -517,6 +557,42 @@ func _FleetService_Drain_Handler(srv interface{}, ctx context.Context, dec func(
 	return interceptor(ctx, in, info, handler)
 }
 
+func _FleetService_PausePool_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PausePoolRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FleetServiceServer).PausePool(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: FleetService_PausePool_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FleetServiceServer).PausePool(ctx, req.(*PausePoolRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _FleetService_ResumePool_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ResumePoolRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FleetServiceServer).ResumePool(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: FleetService_ResumePool_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FleetServiceServer).ResumePool(ctx, req.(*ResumePoolRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _FleetService_ListPools_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ListPoolsRequest)
 	if err := dec(in); err != nil {
@@ -656,6 +732,14 @@ var FleetService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Drain",
 			Handler:    _FleetService_Drain_Handler,
+		},
+		{
+			MethodName: "PausePool",
+			Handler:    _FleetService_PausePool_Handler,
+		},
+		{
+			MethodName: "ResumePool",
+			Handler:    _FleetService_ResumePool_Handler,
 		},
 		{
 			MethodName: "ListPools",

@@ -499,7 +499,7 @@ const file_remuda_v1_operate_proto_rawDesc = "" +
 	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\bpageSize\x12'\n" +
 	"\n" +
 	"page_token\x18\x05 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x10R\tpageToken\x127\n" +
-	"\x04pool\x18\x06 \x01(\tB#\xbaH \xd8\x01\x01r\x1b2\x19^[a-z0-9][a-z0-9-]{0,31}$R\x04pool\x12t\n" +
+	"\x04pool\x18\x06 \x01(\tB#\xbaH \xd8\x01\x01r\x1b2\x19^[a-z0-9][a-z0-9-]{0,62}$R\x04pool\x12t\n" +
 	"\n" +
 	"repository\x18\a \x01(\tBT\xbaHQ\xd8\x01\x01rL\x18\x8c\x012G^[A-Za-z0-9]+(-[A-Za-z0-9]+)*(_[A-Za-z0-9]+)?(/[A-Za-z0-9._-]{1,100})?$R\n" +
 	"repository\"r\n" +

@@ -165,7 +165,9 @@ type Pool struct {
 	// How many of the pooled hosts are hot: their runners listen, so that a claim only has to set the labels of its run.
 	HotCount int32 `protobuf:"varint,13,opt,name=hot_count,json=hotCount,proto3" json:"hot_count,omitempty"`
 	// Whether the pool has a maximum.
-	HasMaximum    bool `protobuf:"varint,14,opt,name=has_maximum,json=hasMaximum,proto3" json:"has_maximum,omitempty"`
+	HasMaximum bool `protobuf:"varint,14,opt,name=has_maximum,json=hasMaximum,proto3" json:"has_maximum,omitempty"`
+	// Present while the pool is paused.
+	Pause         *Pause `protobuf:"bytes,15,opt,name=pause,proto3" json:"pause,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -298,6 +300,13 @@ func (x *Pool) GetHasMaximum() bool {
 	return false
 }
 
+func (x *Pool) GetPause() *Pause {
+	if x != nil {
+		return x.Pause
+	}
+	return nil
+}
+
 // ListPoolsRequest asks for the configured pools, page by page.
 type ListPoolsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -412,11 +421,11 @@ var File_remuda_v1_pool_proto protoreflect.FileDescriptor
 
 const file_remuda_v1_pool_proto_rawDesc = "" +
 	"\n" +
-	"\x14remuda/v1/pool.proto\x12\tremuda.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x18remuda/v1/instance.proto\"J\n" +
+	"\x14remuda/v1/pool.proto\x12\tremuda.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x18remuda/v1/instance.proto\x1a\x15remuda/v1/pause.proto\"J\n" +
 	"\n" +
 	"StateCount\x12&\n" +
 	"\x05state\x18\x01 \x01(\x0e2\x10.remuda.v1.StateR\x05state\x12\x14\n" +
-	"\x05count\x18\x02 \x01(\x05R\x05count\"\xb4\x04\n" +
+	"\x05count\x18\x02 \x01(\x05R\x05count\"\xdc\x04\n" +
 	"\x04Pool\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12)\n" +
 	"\x10resource_classes\x18\x02 \x03(\tR\x0fresourceClasses\x12:\n" +
@@ -437,7 +446,8 @@ const file_remuda_v1_pool_proto_rawDesc = "" +
 	"\amaximum\x18\f \x01(\x05R\amaximum\x12\x1b\n" +
 	"\thot_count\x18\r \x01(\x05R\bhotCount\x12\x1f\n" +
 	"\vhas_maximum\x18\x0e \x01(\bR\n" +
-	"hasMaximum\"d\n" +
+	"hasMaximum\x12&\n" +
+	"\x05pause\x18\x0f \x01(\v2\x10.remuda.v1.PauseR\x05pause\"d\n" +
 	"\x10ListPoolsRequest\x12'\n" +
 	"\tpage_size\x18\x01 \x01(\x05B\n" +
 	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\bpageSize\x12'\n" +
@@ -476,6 +486,7 @@ var file_remuda_v1_pool_proto_goTypes = []any{
 	(State)(0),                  // 5: remuda.v1.State
 	(UsageClass)(0),             // 6: remuda.v1.UsageClass
 	(*durationpb.Duration)(nil), // 7: google.protobuf.Duration
+	(*Pause)(nil),               // 8: remuda.v1.Pause
 }
 var file_remuda_v1_pool_proto_depIdxs = []int32{
 	5, // 0: remuda.v1.StateCount.state:type_name -> remuda.v1.State
@@ -483,12 +494,13 @@ var file_remuda_v1_pool_proto_depIdxs = []int32{
 	0, // 2: remuda.v1.Pool.reuse:type_name -> remuda.v1.Reuse
 	7, // 3: remuda.v1.Pool.max_runtime:type_name -> google.protobuf.Duration
 	1, // 4: remuda.v1.Pool.counts:type_name -> remuda.v1.StateCount
-	2, // 5: remuda.v1.ListPoolsResponse.pools:type_name -> remuda.v1.Pool
-	6, // [6:6] is the sub-list for method output_type
-	6, // [6:6] is the sub-list for method input_type
-	6, // [6:6] is the sub-list for extension type_name
-	6, // [6:6] is the sub-list for extension extendee
-	0, // [0:6] is the sub-list for field type_name
+	8, // 5: remuda.v1.Pool.pause:type_name -> remuda.v1.Pause
+	2, // 6: remuda.v1.ListPoolsResponse.pools:type_name -> remuda.v1.Pool
+	7, // [7:7] is the sub-list for method output_type
+	7, // [7:7] is the sub-list for method input_type
+	7, // [7:7] is the sub-list for extension type_name
+	7, // [7:7] is the sub-list for extension extendee
+	0, // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_remuda_v1_pool_proto_init() }
@@ -497,6 +509,7 @@ func file_remuda_v1_pool_proto_init() {
 		return
 	}
 	file_remuda_v1_instance_proto_init()
+	file_remuda_v1_pause_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

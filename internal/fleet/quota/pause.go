@@ -1,0 +1,106 @@
+package quota
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/fleet/op"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/line"
+	"github.com/remuda-ci/remuda/internal/lifecycle/pause"
+)
+
+// pauses are the pauses that a replica has read.
+type pauses struct {
+	mu    sync.Mutex
+	known map[string]knownPause
+}
+
+type knownPause struct {
+	pause.Pause
+	readAt time.Time
+}
+
+// PauseOf is the pause of a pool, on or not, as it was at most Timing.PauseLag ago.
+func (ld *Ledger) PauseOf(ctx context.Context, pool string, now time.Time) (pause.Pause, error) {
+	if ld.Guards == nil {
+		return pause.Pause{Pool: pool}, nil
+	}
+	ld.pauses.mu.Lock()
+	known, ok := ld.pauses.known[pool]
+	ld.pauses.mu.Unlock()
+	if ok && now.Sub(known.readAt).Abs() < ld.Timing.PauseLag {
+		return known.Pause, nil
+	}
+	p, err := ld.Guards.Pause(ctx, pool)
+	if err != nil {
+		return p, fmt.Errorf("read the pause of pool %s: %w", pool, err)
+	}
+	ld.notePause(p, now)
+	return p, nil
+}
+
+func (ld *Ledger) notePause(p pause.Pause, now time.Time) {
+	ld.pauses.mu.Lock()
+	defer ld.pauses.mu.Unlock()
+	if ld.pauses.known == nil {
+		ld.pauses.known = map[string]knownPause{}
+	}
+	ld.pauses.known[p.Pool] = knownPause{p, now}
+}
+
+// SetPause pauses a pool, or resumes it. by is who asked for it, and is shown to people. A pool that is paused already keeps the time
+// since when it is. Other replicas know within Timing.PauseLag. An unknown pool is lifecycle.ErrNotFound.
+func (ld *Ledger) SetPause(ctx context.Context, pool string, on bool, reason, by string, now time.Time) (p pause.Pause, err error) {
+	if _, ok := ld.Pools[pool]; !ok {
+		return p, fmt.Errorf("pause pool %s: %w", pool, lifecycle.ErrNotFound)
+	}
+	if ld.Guards == nil {
+		return p, errors.New("pause a pool: this fleet has no store for pauses")
+	}
+	events := new(ld.Ops.Recorder(""))
+	defer events.Flush(ctx)
+	err = op.Rewrite("the pause of pool "+pool, func() (err error) {
+		if p, err = ld.Guards.Pause(ctx, pool); err != nil || !on && !p.On() {
+			return err
+		}
+		before := p
+		p.By, p.Reason = by, reason
+		switch {
+		case !on:
+			p.Since = time.Time{}
+		case !before.On():
+			p.Since = now
+		}
+		if p, err = ld.Guards.UpdatePause(ctx, p); err == nil {
+			events.RecordEffect(lifecycle.Event{At: now, Action: lifecycle.ActionHold, Code: pauseCode(on), Reason: pauseText(p, by, reason)})
+		}
+		return err
+	})
+	if err != nil {
+		return p, fmt.Errorf("pause pool %s: %w", pool, err)
+	}
+	ld.notePause(p, now)
+	return p, nil
+}
+
+func pauseCode(on bool) lifecycle.ReasonCode {
+	if on {
+		return lifecycle.ReasonPoolPaused
+	}
+	return lifecycle.ReasonPoolResumed
+}
+
+func pauseText(p pause.Pause, by, reason string) string {
+	if p.On() {
+		return p.String()
+	}
+	s := fmt.Sprintf("pool %s was resumed by %s", p.Pool, by)
+	if reason != "" {
+		s += " (" + line.First(reason) + ")"
+	}
+	return s
+}
