@@ -10,6 +10,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/aws"
 	"github.com/remuda-ci/remuda/internal/findings"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/fleethold"
 	"github.com/remuda-ci/remuda/internal/store/dynamo"
 )
 
@@ -55,7 +56,7 @@ func checkTables(ctx context.Context, s *session) error {
 // row writes and reads one, and asks an index.
 func (s *session) row(ctx context.Context) error {
 	store := s.store()
-	hold, err := store.UpdateFleetHold(ctx, lifecycle.FleetHold{})
+	hold, err := store.UpdateFleetHold(ctx, fleethold.Hold{})
 	if err == nil {
 		_, err = store.FleetHold(ctx)
 	}

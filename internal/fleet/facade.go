@@ -16,6 +16,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/sweeps"
 	"github.com/remuda-ci/remuda/internal/fleet/warm"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/fleethold"
 	"github.com/remuda-ci/remuda/internal/lifecycle/pause"
 	"github.com/remuda-ci/remuda/internal/policy"
 	"github.com/remuda-ci/remuda/internal/services"
@@ -171,12 +172,12 @@ func (f *Fleet) Drain(ctx context.Context, of DrainTarget, reason, by string, no
 }
 
 // HoldFleet keeps every host from being ended; see hosts.Hosts.HoldFleet.
-func (f *Fleet) HoldFleet(ctx context.Context, d time.Duration, reason, by string, now time.Time) (h lifecycle.FleetHold, stored bool, err error) {
+func (f *Fleet) HoldFleet(ctx context.Context, d time.Duration, reason, by string, now time.Time) (h fleethold.Hold, stored bool, err error) {
 	return f.hosts.HoldFleet(ctx, d, reason, by, now)
 }
 
 // FleetHold is the hold on the whole fleet, in force or not.
-func (f *Fleet) FleetHold(ctx context.Context) (lifecycle.FleetHold, error) {
+func (f *Fleet) FleetHold(ctx context.Context) (fleethold.Hold, error) {
 	return f.hosts.FleetHold(ctx)
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/agent"
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/fleethold"
 	"github.com/remuda-ci/remuda/internal/policy"
 	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
@@ -376,8 +377,8 @@ func TestAHoldThatCannotBeRead(t *testing.T) {
 
 type awayGuards struct{ fleet.GuardStore }
 
-func (awayGuards) FleetHold(context.Context) (lifecycle.FleetHold, error) {
-	return lifecycle.FleetHold{}, &lifecycle.UnavailableError{What: "hold", Err: context.DeadlineExceeded}
+func (awayGuards) FleetHold(context.Context) (fleethold.Hold, error) {
+	return fleethold.Hold{}, &lifecycle.UnavailableError{What: "hold", Err: context.DeadlineExceeded}
 }
 
 // Whatever effect a replica dies after, or whose answer is lost, a held fleet is

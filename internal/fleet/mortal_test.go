@@ -9,6 +9,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/breaker"
+	"github.com/remuda-ci/remuda/internal/lifecycle/fleethold"
 	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
 	"github.com/remuda-ci/remuda/internal/lifecycle/pause"
 	"github.com/remuda-ci/remuda/internal/lifecycle/slots"
@@ -130,8 +131,8 @@ func (s mortalStore) ClaimInstance(ctx context.Context, c lifecycle.Claim) (life
 	return struckBy(s.fate, "claim host", func() (lifecycle.Record, error) { return s.Store.ClaimInstance(ctx, c) })
 }
 
-func (s mortalStore) UpdateFleetHold(ctx context.Context, h lifecycle.FleetHold) (lifecycle.FleetHold, error) {
-	return struckBy(s.fate, "hold the fleet", func() (lifecycle.FleetHold, error) { return s.Store.UpdateFleetHold(ctx, h) })
+func (s mortalStore) UpdateFleetHold(ctx context.Context, h fleethold.Hold) (fleethold.Hold, error) {
+	return struckBy(s.fate, "hold the fleet", func() (fleethold.Hold, error) { return s.Store.UpdateFleetHold(ctx, h) })
 }
 
 func (s mortalStore) UpdateBreaker(ctx context.Context, b breaker.Row) (breaker.Row, error) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/fleethold"
 	"github.com/remuda-ci/remuda/internal/lifecycle/replicas"
 )
 
@@ -36,7 +37,7 @@ type fullGuards struct {
 	after func()
 }
 
-func (g fullGuards) UpdateFleetHold(ctx context.Context, h lifecycle.FleetHold) (lifecycle.FleetHold, error) {
+func (g fullGuards) UpdateFleetHold(ctx context.Context, h fleethold.Hold) (fleethold.Hold, error) {
 	if g.full.Load() {
 		return h, lifecycle.ErrUnavailable
 	}

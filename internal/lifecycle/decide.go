@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/lifecycle/fleethold"
 	"github.com/remuda-ci/remuda/internal/lifecycle/restored"
 	"github.com/remuda-ci/remuda/internal/lifecycle/silence"
 )
@@ -30,7 +31,7 @@ type Facts struct {
 	// can be given an idle host then.
 	GitHubUnavailable bool
 	// FleetHold is the hold on the whole fleet, in force or not.
-	FleetHold *FleetHold
+	FleetHold *fleethold.Hold
 }
 
 // Decision is what to do with a host now, when to look at it next, and why.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/lifecycle/fleethold"
 	"github.com/remuda-ci/remuda/internal/lifecycle/line"
 )
 
@@ -250,7 +251,7 @@ func (v decider) heldBack(d Decision) Reason {
 }
 
 // heldByFleet is why the fleet's hold keeps a host.
-func (v decider) heldByFleet(h FleetHold, d Decision) Reason {
+func (v decider) heldByFleet(h fleethold.Hold, d Decision) Reason {
 	why := Reason{ReasonFleetHeld, h.String()}
 	if d.Ends() {
 		return why.And("; else it would be ended: " + d.Reason)

@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle/fleethold"
 )
 
 // Record is the truth about one host. Only controld writes it, always under a condition; the host's agent
@@ -156,7 +158,7 @@ func (r Record) Held(now time.Time) bool { return now.Before(r.Hold) }
 // HoldCheckAt is when a held host is looked at next: shortly before its hold ends,
 // because its agent may end it at that moment, and again when it ends.
 func (r Record) HoldCheckAt(now time.Time) time.Time {
-	if before := r.Hold.Add(-fleetHoldLook); before.After(now) {
+	if before := r.Hold.Add(-fleethold.Look); before.After(now) {
 		return before
 	}
 	return r.Hold

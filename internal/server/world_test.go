@@ -22,6 +22,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/compute/placement"
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/fleethold"
 	queue "github.com/remuda-ci/remuda/internal/queue/memory"
 	"github.com/remuda-ci/remuda/internal/server"
 	"github.com/remuda-ci/remuda/internal/services/model"
@@ -176,7 +177,7 @@ func (h *hosts) UpdateRequest(ctx context.Context, q lifecycle.Request) (lifecyc
 	return h.Store.UpdateRequest(ctx, q)
 }
 
-func (h *hosts) UpdateFleetHold(ctx context.Context, hold lifecycle.FleetHold) (lifecycle.FleetHold, error) {
+func (h *hosts) UpdateFleetHold(ctx context.Context, hold fleethold.Hold) (fleethold.Hold, error) {
 	if h.holdFull.Load() {
 		return hold, errFull
 	}

@@ -61,7 +61,7 @@ type Status struct {
 type Env struct {
 	Driver *op.Driver
 	Log    hclog.Logger
-	// MayEnd returns a *lifecycle.FleetHeldError while nothing may be ended, or why that is unknown.
+	// MayEnd returns a *fleethold.Error while nothing may be ended, or why that is unknown.
 	MayEnd func(ctx context.Context, now time.Time) error
 	// Sweeping reports whether this replica holds the lease of the sweeps. Lease is how long the lease lasts.
 	Sweeping func() bool

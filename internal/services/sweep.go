@@ -8,6 +8,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/fleethold"
 	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/policy"
 	"github.com/remuda-ci/remuda/internal/services/model"
@@ -281,7 +282,7 @@ func (w *Sweep) unlessHeld(ctx context.Context, d policy.ServiceDecision, c *che
 	}
 	w.fail(c.row.Name, err)
 	d.Action, d.Desired, d.Code = policy.ServiceKeep, c.observation.Desired, lifecycle.ReasonFailed
-	if held := new(lifecycle.FleetHeldError); errors.As(err, &held) {
+	if held := new(fleethold.Error); errors.As(err, &held) {
 		d.Code = lifecycle.ReasonFleetHeld
 	}
 	d.Reason = op.OneLine(err) + "; else it would go to zero: " + d.Reason
@@ -290,7 +291,7 @@ func (w *Sweep) unlessHeld(ctx context.Context, d policy.ServiceDecision, c *che
 
 // fail notes why a service could not be scaled. The fleet's hold is not a failure.
 func (w *Sweep) fail(name string, err error) {
-	if held := new(lifecycle.FleetHeldError); !errors.As(err, &held) {
+	if held := new(fleethold.Error); !errors.As(err, &held) {
 		w.failed[name] = err
 	}
 }

@@ -3,8 +3,8 @@ package store
 import (
 	"context"
 
-	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/breaker"
+	"github.com/remuda-ci/remuda/internal/lifecycle/fleethold"
 	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
 	"github.com/remuda-ci/remuda/internal/lifecycle/pause"
 	"github.com/remuda-ci/remuda/internal/lifecycle/replicas"
@@ -14,14 +14,14 @@ import (
 // keys; a new kind like them needs no table of its own.
 
 // FleetHolds has one row: the hold on the whole fleet.
-var FleetHolds = define(Spec[lifecycle.FleetHold]{
+var FleetHolds = define(Spec[fleethold.Hold]{
 	Name:       "fleet_hold",
 	Label:      func(Key) string { return "the fleet's hold" },
-	Key:        func(*lifecycle.FleetHold) Key { return Key{} },
+	Key:        func(*fleethold.Hold) Key { return Key{} },
 	KeyColumns: []string{"name"},
-	Version:    func(h *lifecycle.FleetHold) *int64 { return &h.Version },
+	Version:    func(h *fleethold.Hold) *int64 { return &h.Version },
 	Upsert:     true,
-	Blank:      func(Key) lifecycle.FleetHold { return lifecycle.FleetHold{} },
+	Blank:      func(Key) fleethold.Hold { return fleethold.Hold{} },
 	SQL:        Table{Name: "guards", Prefix: "hold"}, Dynamo: Table{Name: "leases", Prefix: "guard/hold"},
 })
 
@@ -87,12 +87,12 @@ var QuotaLedgers = define(Spec[ledger.Quota]{
 })
 
 // FleetHold reads the hold on the whole fleet. One that was never set is empty and of version 0.
-func (s Store) FleetHold(ctx context.Context) (lifecycle.FleetHold, error) {
+func (s Store) FleetHold(ctx context.Context) (fleethold.Hold, error) {
 	return get(ctx, s, FleetHolds, Key{})
 }
 
 // UpdateFleetHold replaces the hold whose stored version is h.Version (0: there is none): else ErrConflict.
-func (s Store) UpdateFleetHold(ctx context.Context, h lifecycle.FleetHold) (lifecycle.FleetHold, error) {
+func (s Store) UpdateFleetHold(ctx context.Context, h fleethold.Hold) (fleethold.Hold, error) {
 	return update(ctx, s, FleetHolds, h)
 }
 

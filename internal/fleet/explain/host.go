@@ -11,6 +11,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet/hosts"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/fleethold"
 	"github.com/remuda-ci/remuda/internal/lifecycle/line"
 )
 
@@ -348,7 +349,7 @@ func said(history []lifecycle.Event, r lifecycle.Record, but lifecycle.ReasonCod
 }
 
 // holdSentence describes the fleet's hold while it is in force.
-func holdSentence(h lifecycle.FleetHold, now time.Time) string {
+func holdSentence(h fleethold.Hold, now time.Time) string {
 	if !h.InForce(now) {
 		return ""
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/fleethold"
 	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
@@ -20,7 +21,7 @@ import (
 // lifecycle.MaxHold); d of 0 removes the hold. by is who asked for it, and is shown to people.
 // If the store answers reads and takes no write, as on a full disk, the hold is kept here, and
 // stored is false: this process ends nothing, and stores the hold once it can.
-func (hs *Hosts) HoldFleet(ctx context.Context, d time.Duration, reason, by string, now time.Time) (h lifecycle.FleetHold, stored bool, err error) {
+func (hs *Hosts) HoldFleet(ctx context.Context, d time.Duration, reason, by string, now time.Time) (h fleethold.Hold, stored bool, err error) {
 	if d < 0 || d > lifecycle.MaxHold {
 		return h, false, &InvalidError{"duration", fmt.Sprintf("%s is not between 0 and %s", d, lifecycle.MaxHold)}
 	}
@@ -29,7 +30,7 @@ func (hs *Hosts) HoldFleet(ctx context.Context, d time.Duration, reason, by stri
 	}
 	j := new(hs.Ops.Recorder(""))
 	defer j.Flush(ctx)
-	wanted := lifecycle.FleetHold{SetAt: now, By: by, Reason: reason}
+	wanted := fleethold.Hold{SetAt: now, By: by, Reason: reason}
 	why := reasoned("the fleet's hold was taken away by "+by, reason)
 	if d > 0 {
 		wanted.Until = now.Add(d)
@@ -59,9 +60,9 @@ func (hs *Hosts) HoldFleet(ctx context.Context, d time.Duration, reason, by stri
 }
 
 // FleetHold is the hold on the whole fleet, in force or not. A hold that is not stored yet is tried again.
-func (hs *Hosts) FleetHold(ctx context.Context) (lifecycle.FleetHold, error) {
+func (hs *Hosts) FleetHold(ctx context.Context) (fleethold.Hold, error) {
 	if hs.Guards == nil {
-		return lifecycle.FleetHold{}, nil
+		return fleethold.Hold{}, nil
 	}
 	h, err := hs.Guards.FleetHold(ctx)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/fleet/ports"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/fleethold"
 )
 
 // Hosts acts on single hosts. Its exported fields are its parts: they are set before
@@ -53,7 +54,7 @@ type Hosts struct {
 
 	health storeHealth
 	// unstored is a hold of the fleet that the store did not take; nil: there is none. It is never changed in place.
-	unstored atomic.Pointer[lifecycle.FleetHold]
+	unstored atomic.Pointer[fleethold.Hold]
 	// malformed has the keys of the hosts whose report was last malformed.
 	malformed sync.Map
 }

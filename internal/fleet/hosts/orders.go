@@ -8,6 +8,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/fleethold"
 	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
@@ -176,4 +177,4 @@ type Ender interface {
 }
 
 // FleetHeldError says that the hold on the whole fleet forbids to end a host.
-type FleetHeldError = lifecycle.FleetHeldError
+type FleetHeldError = fleethold.Error

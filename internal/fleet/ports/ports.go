@@ -8,6 +8,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/breaker"
+	"github.com/remuda-ci/remuda/internal/lifecycle/fleethold"
 	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
 	"github.com/remuda-ci/remuda/internal/lifecycle/notice"
 	"github.com/remuda-ci/remuda/internal/lifecycle/pause"
@@ -146,10 +147,10 @@ const ReceiveAtMost = 10
 // what was never written is empty and of version 0. Its errors are those of Store.
 type GuardStore interface {
 	// FleetHold reads the hold on the whole fleet.
-	FleetHold(ctx context.Context) (lifecycle.FleetHold, error)
+	FleetHold(ctx context.Context) (fleethold.Hold, error)
 	// UpdateFleetHold replaces the hold whose stored version is h.Version (0: there
 	// is none) and returns it as stored, with the next version. Else: ErrLost.
-	UpdateFleetHold(ctx context.Context, h lifecycle.FleetHold) (lifecycle.FleetHold, error)
+	UpdateFleetHold(ctx context.Context, h fleethold.Hold) (fleethold.Hold, error)
 	// Breaker reads the breaker of a pool.
 	Breaker(ctx context.Context, pool string) (breaker.Row, error)
 	// UpdateBreaker is UpdateFleetHold for a breaker.

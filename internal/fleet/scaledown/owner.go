@@ -9,6 +9,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/hosts"
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/fleethold"
 	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
@@ -241,7 +242,7 @@ func jobWaits(j lifecycle.Job) lifecycle.Reason {
 }
 
 // underHold is what becomes of a verdict while the fleet is held.
-func underHold(hold lifecycle.FleetHold, v policy.HostVerdict) lifecycle.Reason {
+func underHold(hold fleethold.Hold, v policy.HostVerdict) lifecycle.Reason {
 	done := "ended"
 	if v.Action == lifecycle.ActionMarkIdle || v.Action == lifecycle.ActionMarkOrphan {
 		done = "marked"

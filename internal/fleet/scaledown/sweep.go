@@ -15,6 +15,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/fleet/ports"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/fleethold"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
@@ -252,7 +253,7 @@ func (sc *Scaler) starting(ctx context.Context, r lifecycle.Record, now time.Tim
 }
 
 // leftAlone says why the sweep leaves a host alone for which the policy has an action, or "".
-func (sc *Scaler) leftAlone(ctx context.Context, r lifecycle.Record, v policy.HostVerdict, hold lifecycle.FleetHold, now time.Time) (why lifecycle.Reason, err error) {
+func (sc *Scaler) leftAlone(ctx context.Context, r lifecycle.Record, v policy.HostVerdict, hold fleethold.Hold, now time.Time) (why lifecycle.Reason, err error) {
 	if heldBack(v.Action) && hold.InForce(now) {
 		return underHold(hold, v), nil
 	}

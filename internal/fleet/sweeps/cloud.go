@@ -10,6 +10,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/hosts"
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/fleethold"
 	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
 	"github.com/remuda-ci/remuda/internal/lifecycle/restored"
 	"github.com/remuda-ci/remuda/internal/lifecycle/silence"
@@ -208,7 +209,7 @@ func (s *CloudSweep) whileHeld(ctx context.Context, now time.Time) error {
 }
 
 // keptByHold is the decision on a machine that only the fleet's hold keeps.
-func keptByHold(h lifecycle.FleetHold, otherwise string) lifecycle.Decision {
+func keptByHold(h fleethold.Hold, otherwise string) lifecycle.Decision {
 	return lifecycle.Decision{Action: lifecycle.ActionKeep, Code: lifecycle.ReasonFleetHeld, Reason: h.String() + otherwise}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/fleet/ports"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/fleethold"
 	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
@@ -23,7 +24,7 @@ type DueSweep struct {
 	left     left                         // terminated: their runs follow
 	ending   []lifecycle.Record           // terminated: the machine follows
 	clouds   map[string]lifecycle.Machine // those machines, as the cloud describes them
-	hold     *lifecycle.FleetHold         // which kept the machines of ending; nil: none did
+	hold     *fleethold.Hold              // which kept the machines of ending; nil: none did
 	rest     resting
 	requests []lifecycle.Request
 	op       op.Op // the request in hand

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/fleethold"
 	limits "github.com/remuda-ci/remuda/internal/policy"
 )
 
@@ -120,7 +121,7 @@ func (t *text) unexplored(v any) {
 		none = v == 0
 	case *limits.Quota:
 		none = v == nil
-	case *lifecycle.FleetHold:
+	case *fleethold.Hold:
 		none = v == nil
 	case *lifecycle.Runner:
 		none = v == nil

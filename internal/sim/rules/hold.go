@@ -1,13 +1,13 @@
 package rules
 
 import (
-	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/fleethold"
 	"github.com/remuda-ci/remuda/internal/sim/engine"
 	"github.com/remuda-ci/remuda/internal/sim/world"
 )
 
 // holdWritten notes since when a hold is in force.
-func (w *Watcher) holdWritten(before, after lifecycle.FleetHold) {
+func (w *Watcher) holdWritten(before, after fleethold.Hold) {
 	if after.InForce(w.Now) && !before.InForce(w.Now) {
 		w.heldSince = w.Now
 	}

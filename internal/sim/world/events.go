@@ -3,6 +3,7 @@ package world
 import (
 	"github.com/remuda-ci/remuda/internal/agent"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/fleethold"
 	"github.com/remuda-ci/remuda/internal/lifecycle/pause"
 	"github.com/remuda-ci/remuda/internal/services/model"
 )
@@ -24,7 +25,7 @@ type (
 	// ReportLost is a report that the store had.
 	ReportLost struct{ HostKey string }
 	// HoldWritten is a write of the fleet's hold.
-	HoldWritten struct{ Before, After lifecycle.FleetHold }
+	HoldWritten struct{ Before, After fleethold.Hold }
 	// PauseWritten is a write of the pause of a pool.
 	PauseWritten struct{ Before, After pause.Pause }
 	// Claimed is a claim that took effect, with the record as it was. RecordWritten follows.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/fleethold"
 	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
 	"github.com/remuda-ci/remuda/internal/lifecycle/pause"
 	"github.com/remuda-ci/remuda/internal/services/model"
@@ -53,9 +54,9 @@ func (w *World) rowWritten(before, after store.Row) {
 		w.emit(WorkWritten{valueOf[model.Job](before), *after})
 	case *model.Worker:
 		w.emit(WorkerWritten{valueOf[model.Worker](before), *after})
-	case *lifecycle.FleetHold:
+	case *fleethold.Hold:
 		w.Tell(w.Who(), "fleet hold", "until "+engine.SinceEpoch(after.Until))
-		w.emit(HoldWritten{valueOf[lifecycle.FleetHold](before), *after})
+		w.emit(HoldWritten{valueOf[fleethold.Hold](before), *after})
 	case *pause.Pause:
 		w.Tell(w.Who(), "pause", after.Pool+": "+strconv.FormatBool(after.On()))
 		w.emit(PauseWritten{valueOf[pause.Pause](before), *after})

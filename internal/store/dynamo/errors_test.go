@@ -18,6 +18,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/awstest"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/breaker"
+	"github.com/remuda-ci/remuda/internal/lifecycle/fleethold"
 	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
 	"github.com/remuda-ci/remuda/internal/lifecycle/replicas"
 	"github.com/remuda-ci/remuda/internal/lifecycle/slots"
@@ -96,7 +97,7 @@ func methods(s *dynamo.Store) map[string]func(context.Context) error {
 		"jobs Workers":      func(ctx context.Context) error { _, err := s.Workers(ctx, "render", of); return err },
 		"leases FleetHold":  func(ctx context.Context) error { _, err := s.FleetHold(ctx); return err },
 		"leases UpdateFleetHold": func(ctx context.Context) error {
-			_, err := s.UpdateFleetHold(ctx, lifecycle.FleetHold{Until: began})
+			_, err := s.UpdateFleetHold(ctx, fleethold.Hold{Until: began})
 			return err
 		},
 		"leases Breaker": func(ctx context.Context) error { _, err := s.Breaker(ctx, jobPool); return err },

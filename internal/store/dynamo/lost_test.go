@@ -11,6 +11,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/awstest"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/fleethold"
 	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
 	"github.com/remuda-ci/remuda/internal/lifecycle/replicas"
 	"github.com/remuda-ci/remuda/internal/lifecycle/slots"
@@ -193,7 +194,7 @@ func TestLostRaces(t *testing.T) {
 			return err
 		}, lifecycle.ErrConflict},
 		{"hold the fleet", "PutItem", func(s *dynamo.Store) error {
-			_, err := s.UpdateFleetHold(t.Context(), lifecycle.FleetHold{Until: began})
+			_, err := s.UpdateFleetHold(t.Context(), fleethold.Hold{Until: began})
 			return err
 		}, lifecycle.ErrConflict},
 		{"write an account", "PutItem", func(s *dynamo.Store) error {

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/breaker"
+	"github.com/remuda-ci/remuda/internal/lifecycle/fleethold"
 	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
 	"github.com/remuda-ci/remuda/internal/lifecycle/pause"
 	"github.com/remuda-ci/remuda/internal/lifecycle/replicas"
@@ -15,15 +15,15 @@ import (
 )
 
 var (
-	fleetHolds = kind[lifecycle.FleetHold]{
+	fleetHolds = kind[fleethold.Hold]{
 		KindOf: store.FleetHolds, noun: "the fleet's hold", blank: true,
 		keys: []store.Key{{}},
-		full: func(store.Key) lifecycle.FleetHold {
-			return lifecycle.FleetHold{Until: start.Add(time.Hour), SetAt: start, By: "CN=ops", Reason: "looking", Version: 1}
+		full: func(store.Key) fleethold.Hold {
+			return fleethold.Hold{Until: start.Add(time.Hour), SetAt: start, By: "CN=ops", Reason: "looking", Version: 1}
 		},
-		bare:   func(store.Key) lifecycle.FleetHold { return lifecycle.FleetHold{} },
+		bare:   func(store.Key) fleethold.Hold { return fleethold.Hold{} },
 		update: store.Store.UpdateFleetHold,
-		get: func(s store.Store, ctx context.Context, _ store.Key) (lifecycle.FleetHold, error) {
+		get: func(s store.Store, ctx context.Context, _ store.Key) (fleethold.Hold, error) {
 			return s.FleetHold(ctx)
 		},
 	}
@@ -132,7 +132,7 @@ func testGuardNames(t *testing.T, w world) {
 		equal(t, "pause "+name, pause.Pause{Pool: name, Since: start.Add(time.Duration(i)), Version: 1}, pauses.stored(t, w, name))
 		equal(t, "lease "+name, replicas.Lease{Name: name, Holder: name, Version: 1}, leases.stored(t, w, name))
 	}
-	equal(t, "the hold, which was never set", lifecycle.FleetHold{}, fleetHolds.stored(t, w))
+	equal(t, "the hold, which was never set", fleethold.Hold{}, fleetHolds.stored(t, w))
 }
 
 // testLargeAccount is of the largest limit that can be configured, with every host in a launch of its own.
