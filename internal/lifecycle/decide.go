@@ -175,8 +175,14 @@ func (v decider) silent() bool { return v.Report != nil && v.Silent(v.Report.Hea
 // excused reports whether a deadline that the host missed for want of a report is to be passed over. The host gets
 // as long as a job may run: after that, none can be on it, and a host that is really dead is paid for no longer.
 func (v decider) excused() bool {
-	return v.expired() && v.Report != nil && v.Excused(v.Report.HeartbeatAt, v.now, v.p.Silence) &&
+	return v.expired() && (v.reportLost() || v.Report != nil && v.Excused(v.Report.HeartbeatAt, v.now, v.p.Silence)) &&
 		v.now.Before(v.Record.Threshold.Add(v.Record.maxRuntime(v.p)))
+}
+
+// reportLost reports whether the store has lost the report of the host, which cannot write another: only a host that has
+// reported gets a second assignment. How many others are quiet is not known then. One that drains has had the whole runtime of its job.
+func (v decider) reportLost() bool {
+	return v.Report == nil && v.Record.Assignment > 1 && !v.Record.Threshold.Equal(v.Record.RuntimeEndsAt)
 }
 
 // lost decides the two cases that end a host in any state because its machine is

@@ -49,6 +49,8 @@ func (v decider) claimed() Decision {
 		return act(ActionReturn, v.unwanted().And(" before the host was ready"))
 	case v.excused() && v.MassSilence: // its run gets another host, and this one is not ended
 		return act(ActionReturn, unheardExcused)
+	case v.excused() && v.reportLost() && v.Listened(v.now, v.p.Silence):
+		return act(ActionReturn, unheardExcused)
 	case v.excused():
 		return keep(v.now.Add(v.p.DrainPoll), unheardExcused)
 	case v.expired():

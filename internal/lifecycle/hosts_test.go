@@ -258,7 +258,10 @@ func hostNames() []string { return slices.Sorted(maps.Keys(hosts)) }
 func serve(f *lifecycle.Facts, s lifecycle.State, left time.Duration) {
 	r := &f.Record
 	r.State, r.RunID, r.RequestID, r.Threshold = s, "101", "q1", now.Add(left)
-	r.RunnerName = lifecycle.RunnerName(assignment, hostKey)
+	if s == lifecycle.StateCreated {
+		r.Assignment = 1
+	}
+	r.RunnerName = lifecycle.RunnerName(r.Assignment, hostKey)
 	r.Registration = &lifecycle.Registration{Kind: lifecycle.RegistrationToken, Secret: token}
 }
 
@@ -284,6 +287,7 @@ func release(f *lifecycle.Facts) {
 // fresh makes the host one that was launched for the warm pool.
 func fresh(f *lifecycle.Facts) {
 	r := &f.Record
+	r.Assignment = 1
 	r.Repository, r.TrustKey, r.Uses, r.RunnerName, r.Registration, r.RuntimeEndsAt = "", "", 0, "", nil, time.Time{}
 }
 

@@ -45,7 +45,7 @@ var (
 	registering       = Because(ReasonWaitingForRegistration, "starting: waiting for the agent to register")
 	registeringAgain  = Because(ReasonWaitingForRegistration, "claimed: waiting for the agent to register")
 	awaitingHeartbeat = Because(ReasonWaitingForRegistration, "claimed while its runner listened: waiting for a heartbeat of its agent")
-	unheardExcused    = Because(ReasonManySilent, "past its threshold and not heard; many hosts may be silent at once, so it is not ended")
+	unheardExcused    = Because(ReasonManySilent, "past its threshold and not heard; many hosts may be silent at once, or its report was lost, so it is not ended")
 	notReadyAgain     = Because(ReasonRegistrationTimeout, "not ready by its threshold after it was claimed")
 	busyEarly         = Because(ReasonBusyBeforeReady, "busy before it was seen ready; a job is never ended by bookkeeping")
 

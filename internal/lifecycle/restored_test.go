@@ -168,3 +168,28 @@ func TestAHostIsHeardBeforeItEnds(t *testing.T) {
 		}
 	}
 }
+
+// The store lost the report of a host that cannot write another. A deadline that it misses for want of a report does not end it while a
+// job may run on it: its run gets another host.
+func TestAHostWhoseReportWasLost(t *testing.T) {
+	for host, want := range map[string]lifecycle.Action{
+		"created": lifecycle.ActionTerminate, "releasing, fresh": lifecycle.ActionTerminate, // these have never reported
+		"claimed": lifecycle.ActionReturn, "releasing": lifecycle.ActionKeep,
+		"draining": lifecycle.ActionTerminate, // its job has had its whole runtime
+	} {
+		t.Run(host, func(t *testing.T) {
+			facts, policy := scene{host: host, answer: "none", deadline: "reached"}.facts()
+			d := lifecycle.Decide(facts, now, policy)
+			if d.Action != want {
+				t.Fatalf("%s, want %s", outcome(d), want)
+			}
+			if d.Action != lifecycle.ActionTerminate && d.Code != lifecycle.ReasonManySilent {
+				t.Errorf("%s has the code %s", outcome(d), d.Code)
+			}
+			over := facts.Record.Threshold.Add(facts.Record.MaxRuntime)
+			if d := lifecycle.Decide(facts, over, policy); d.Action != lifecycle.ActionTerminate {
+				t.Errorf("%s after the longest runtime", outcome(d))
+			}
+		})
+	}
+}

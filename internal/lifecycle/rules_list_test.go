@@ -106,8 +106,8 @@ var endRules = []rule{
 			s.external() && s.is("releasing") || s.lostStandby() && s.wanted() && !s.fell() && !s.noticed()
 		return s.late() && !s.jobRuns() && s.open() && !answered && !s.excused()
 	}, (*seen).ends},
-	{"a deadline that is missed for want of a report ends no host while many may be silent", func(s *seen) bool {
-		return s.excused() && !s.gone() && !s.noticed() && s.wanted() && s.answer == "seen" && !s.jobRuns()
+	{"a deadline that is missed for want of a report ends no host while many may be silent, or when the report was lost", func(s *seen) bool {
+		return s.excused() && !s.gone() && !s.noticed() && s.wanted() && (s.answer == "seen" || s.reportLost()) && !s.jobRuns()
 	}, func(s *seen) bool { return !s.ends() }},
 	{"the maximum runtime ends a running host, busy or not", func(s *seen) bool { return s.late() && s.is("running") && s.open() },
 		(*seen).ends},

@@ -41,7 +41,13 @@ func (s *seen) fell() bool     { return s.reported() && s.beat == "silent" }
 
 // excused: the host misses a deadline, and it is our fault, or may be, that it is not heard.
 func (s *seen) excused() bool {
-	return s.reported() && (s.beat == "unwatched" || s.beat == "mass") && s.deadline == "reached" && s.is("created", "claimed", "releasing", "draining")
+	ours := s.reported() && (s.beat == "unwatched" || s.beat == "mass") && s.is("created", "claimed", "releasing", "draining")
+	return (ours || s.reportLost()) && s.deadline == "reached"
+}
+
+// reportLost: there is no report, and the host must have written one.
+func (s *seen) reportLost() bool {
+	return !s.reported() && s.is("claimed", "releasing") && !strings.HasPrefix(s.host, "releasing, fresh")
 }
 func (s *seen) spoke() bool  { return s.reported() && s.beat == "fresh" }
 func (s *seen) held() bool   { return s.hold == "held" && !s.is("terminated") }

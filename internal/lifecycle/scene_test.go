@@ -28,7 +28,7 @@ var (
 const (
 	hostKey    = "i-1"
 	token      = "ghs_top_secret_token"
-	assignment = 7 // of every scene's record
+	assignment = 7 // of every scene's record that is not in its first one
 )
 
 // scene is one combination of facts, one word per axis. The words are the ones
@@ -192,7 +192,7 @@ func (s scene) facts() (lifecycle.Facts, lifecycle.Policy) {
 			f.Record.Hold = now.Add(time.Hour)
 		}
 	}
-	f.Report = s.report(f.Report)
+	f.Report = s.report(f.Record.Assignment, f.Report)
 	f.Cloud = machines[s.cloud]
 	f.Request = b.requests[s.request]
 	switch s.beat {
@@ -226,7 +226,7 @@ func (s scene) setDeadline(r *lifecycle.Record) {
 	}
 }
 
-func (s scene) report(hint *lifecycle.Report) *lifecycle.Report {
+func (s scene) report(assignment int64, hint *lifecycle.Report) *lifecycle.Report {
 	signal, cause, shift, known := s.parts()
 	if !known {
 		return nil

@@ -16,7 +16,10 @@ func TestStandsBy(t *testing.T) {
 		{"its pool says so", func(*lifecycle.Facts, *lifecycle.Policy) {}, true},
 		{"its pool says clean", func(_ *lifecycle.Facts, p *lifecycle.Policy) { p.Standby = lifecycle.StandbyClean }, false},
 		{"its pool says nothing", func(_ *lifecycle.Facts, p *lifecycle.Policy) { p.Standby = "" }, false},
-		{"no run has used it", func(f *lifecycle.Facts, _ *lifecycle.Policy) { fresh(f) }, false},
+		{"no run has used it", func(f *lifecycle.Facts, _ *lifecycle.Policy) {
+			fresh(f)
+			f.Report.Assignment = f.Record.Assignment
+		}, false},
 		{"the last one failed", func(f *lifecycle.Facts, _ *lifecycle.Policy) { f.Record.StandbyFailed = true }, false},
 		{"GitHub is away", func(f *lifecycle.Facts, _ *lifecycle.Policy) { f.GitHubUnavailable = true }, false},
 		{"GitHub refused its version", func(f *lifecycle.Facts, _ *lifecycle.Policy) {

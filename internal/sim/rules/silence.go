@@ -21,6 +21,9 @@ func (w *Watcher) checkManySilent(l *history, before, after lifecycle.Record) {
 	default:
 		return
 	}
+	if l.reportLost && (before.Assignment == 1 || before.Threshold.Equal(before.RuntimeEndsAt)) {
+		return // by its record it has never reported, or its job has had its whole runtime
+	}
 	at := w.Now.Add(-countedBy)
 	if read := w.Current.LastLook(world.SeesAllReports); !read.At.IsZero() {
 		at = read.At
