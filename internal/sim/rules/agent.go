@@ -40,8 +40,9 @@ func (w *Watcher) checkJob(h *world.Host, j *world.Job) {
 	key := lifecycle.RunKey(j.Repository, j.RunID)
 	l := w.of(h.ID)
 	assignment := h.Observed.Listener.Assignment
+	own := l.registeredFor[assignment] == key || l.byStandby[assignment] == key
 	switch {
-	case w.unclaimed(h) && !(l.wasReplaced() && (l.registeredFor[assignment] == key || l.byStandby[assignment] == key)):
+	case w.unclaimed(h) && !(own && (l.wasReplaced() || h.Hostile)): // a job that forges its host's report may hurt its own run
 		w.Broken(RuleUnclaimedJob, "%s begins on %s, which no run has claimed", j, h.ID)
 	case l.wasReplaced() && l.registeredFor[assignment] != key && l.byStandby[assignment] == "",
 		!l.wasReplaced() && l.runOf(assignment) != key:

@@ -48,7 +48,7 @@ func (w *Watcher) checkReuse(q lifecycle.Request) {
 		r, err := w.Truth.Instance(engine.Background, m.HostKey)
 		switch {
 		case err != nil:
-		case w.fits(q, r) && r.PooledAt.Before(seen):
+		case w.fits(q, r) && r.PooledAt.Before(seen) && !r.Held(seen):
 			w.Broken(RuleReuse, "request %s launches %d while %s waits in the pool since %s",
 				q.RequestID, q.Launch.Count, r.HostKey, engine.SinceEpoch(r.PooledAt))
 		case r.RequestID == q.RequestID && r.RunID == q.RunID && !q.Has(r.HostKey) && r.UpdatedAt.Before(known):
@@ -61,7 +61,7 @@ func (w *Watcher) checkReuse(q lifecycle.Request) {
 // fits reports whether the request could claim the host now and for some time to come.
 func (w *Watcher) fits(q lifecycle.Request, r lifecycle.Record) bool {
 	policy := w.Pools[q.Spec.Pool].Policy
-	return r.Pooled() && !r.Retiring && !r.Held(w.Now) && r.Threshold.After(w.Now.Add(policy.ClaimMargin+reuseLag)) &&
+	return r.Pooled() && !r.Retiring && r.Threshold.After(w.Now.Add(policy.ClaimMargin+reuseLag)) &&
 		r.Pool == q.Spec.Pool && (r.Unused() || r.TrustKey == policy.Reuse.TrustKey(q.Repository)) &&
 		r.ResourceClass == q.Spec.ResourceClass && r.UsageClass == q.Spec.UsageClass
 }
