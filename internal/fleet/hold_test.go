@@ -461,6 +461,22 @@ func TestTheMarkOfAHoldGoesWithItsCause(t *testing.T) {
 	})
 }
 
+// Many hosts of a held fleet are silent as they are released. None is ended for it, by controld or by its agent, which
+// reads its record all the same.
+func TestAHeldFleetInWhichManyHostsAreSilent(t *testing.T) {
+	inBubble(t, func(ctx context.Context, t *testing.T, w *world) {
+		w.mustProvision(ctx, demand("1", "a", 5))
+		w.deafen(w.records())
+		w.release(ctx, "1", false)
+		w.hold(ctx, w.fleet, time.Hour)
+		go w.endThemselves(ctx, func(r lifecycle.Record, why string) { t.Errorf("the agent of %s ended it: %s", r.InstanceID, why) })
+		time.Sleep(30 * time.Minute)
+		if n := w.machines(); n != 5 {
+			t.Errorf("%d of 5 machines are left", n)
+		}
+	})
+}
+
 // The agent of a host whose pre-runner script failed ends it after a minute: the
 // mark is there before, though no request waits for the host.
 func TestAFailedScriptInAHeldFleet(t *testing.T) {

@@ -12,6 +12,17 @@ func (d Decision) Ends() bool {
 	return d.Action == ActionTerminate && !d.Gone || d.Action == ActionEndMachine
 }
 
+// AsksForHold reports whether a decision about the host depends on the hold on the whole fleet.
+func (d Decision) AsksForHold(r Record, now time.Time) bool {
+	return d.Ends() || r.FleetHeld || r.Held(now) || d.overdue(r, now)
+}
+
+// overdue reports whether a host past its deadline is kept, and not by a hold of its own. Its agent may not know why, as when the host
+// could not be heard, or the cause may be over before the next look, as when it is busy. Then the agent ends the host.
+func (d Decision) overdue(r Record, now time.Time) bool {
+	return d.Action == ActionKeep && reached(r.Threshold, now) && (r.FleetHeld || !r.Held(now))
+}
+
 // withoutFleetMark removes the fleet hold's mark from the record when the hold itself
 // is known, since the mark then adds nothing.
 func (v decider) withoutFleetMark() decider {
@@ -21,13 +32,13 @@ func (v decider) withoutFleetMark() decider {
 	return v
 }
 
-// underFleetHold turns a decision that ends the host into a mark on its record, by
-// which the host's agent does not end it either. The mark goes with its cause.
+// underFleetHold turns a decision that ends the host, or keeps it past its deadline, into a mark on its
+// record, by which the host's agent does not end it either. The mark goes with its cause.
 func (v decider) underFleetHold(d Decision) Decision {
 	switch h := v.FleetHold; {
 	case h == nil:
 		return d
-	case h.InForce(v.now) && (d.Ends() || v.soonFree(*h)):
+	case h.InForce(v.now) && (d.Ends() || d.overdue(v.Record, v.now) || v.soonFree(*h)):
 		return v.holdBack(*h, d)
 	case v.Record.FleetHeld && d.Action == ActionKeep:
 		d := act(ActionHold, holdRemoved)

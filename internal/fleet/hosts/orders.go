@@ -153,7 +153,7 @@ func (hs *Hosts) markForFleet(ctx context.Context, r *lifecycle.Record, now time
 // decision depends on it.
 func (hs *Hosts) decideUnderHold(ctx context.Context, facts lifecycle.Facts, now time.Time) (lifecycle.Decision, error) {
 	d := hs.Decide(facts, now)
-	if facts.FleetHold != nil || !d.Ends() && !facts.Record.FleetHeld && !facts.Record.Held(now) {
+	if facts.FleetHold != nil || !d.AsksForHold(facts.Record, now) {
 		return d, nil
 	}
 	h, err := hs.FleetHold(ctx)

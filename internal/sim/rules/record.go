@@ -107,6 +107,7 @@ func (w *Watcher) moved(l *history, before, after lifecycle.Record) {
 
 // stayed holds a write that changed no state against the rules, and counts it.
 func (w *Watcher) stayed(before, after lifecycle.Record) {
+	w.checkMark(before, after)
 	switch {
 	case after.State == lifecycle.StateTerminated && after.DueAt.IsZero() && !before.DueAt.IsZero():
 		w.Coverage.Actions[lifecycle.ActionForget]++

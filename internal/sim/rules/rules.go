@@ -20,7 +20,7 @@ const (
 	RuleNotOurs         engine.Rule = "not ours"           // no machine is ended that another launched
 	RuleManySilent      engine.Rule = "many silent"        // while many hosts are silent at once, none is ended for it
 	RuleHeld            engine.Rule = "held"               // what an operator holds is not claimed or ended
-	RuleFleetHeld       engine.Rule = "fleet held"         // no machine of a held fleet is ended
+	RuleFleetHeld       engine.Rule = "fleet held"         // no machine of a held fleet is ended, and no mark of the hold is lost
 	RuleLimit           engine.Rule = "limit"              // never more hosts than a limit allows
 	RuleRoom            engine.Rule = "room"               // no request waits for room that is there
 	RuleWorkTwice       engine.Rule = "work twice"         // one attempt of a job is one worker's
