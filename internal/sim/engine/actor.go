@@ -12,6 +12,8 @@ type Process struct {
 	Alive bool
 	// OnCrash is called after the process died; may be nil.
 	OnCrash func()
+	// StoreUpSince is since when no call of it to the store has failed; zero: it has made none, or the last one failed.
+	StoreUpSince time.Time
 	// Fault rates of its port calls.
 	Crash, Preempt, Pause Fault
 }

@@ -26,16 +26,19 @@ func (w *Watcher) restWritten(before, after lifecycle.Record) {
 	}
 }
 
-// checkSpare checks that as many newer hosts were awake lately as are to be, which the same runs could take.
+// checkSpare checks that as many newer hosts were awake lately as are to be, which the same runs could take. One whose machine has
+// just ended by itself counts while its record says that it waits: controld learns of such an end only later.
 func (w *Watcher) checkSpare(r lifecycle.Record) {
 	newer := 0
-	for _, m := range w.Living() {
-		o, err := w.Truth.Instance(engine.Background, m.HostKey)
-		if err != nil || o.HostKey == r.HostKey || o.Pool != r.Pool || o.ResourceClass != r.ResourceClass || o.UsageClass != r.UsageClass {
+	ofClass := lifecycle.Filter{ResourceClass: r.ResourceClass}
+	for _, o := range engine.Must1(w.Truth.ListInstances(engine.Background, ofClass, lifecycle.PageOf{Limit: 1000})).Items {
+		m := w.Machines[o.InstanceID]
+		gone := m == nil || m.State == lifecycle.MachineGone
+		if gone && (m == nil || w.Now.Sub(m.GoneAt) >= restLag) || o.HostKey == r.HostKey || o.Pool != r.Pool || o.UsageClass != r.UsageClass {
 			continue
 		}
 		waits := o.Pooled() && !o.Resting() && o.TrustKey == r.TrustKey && !o.PooledAt.Before(r.PooledAt)
-		if waits || w.Now.Sub(w.of(o.HostKey).assignedAt) < restLag {
+		if waits || !gone && w.Now.Sub(w.of(o.HostKey).assignedAt) < restLag {
 			newer++
 		}
 	}

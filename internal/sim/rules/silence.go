@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/restored"
 	"github.com/remuda-ci/remuda/internal/lifecycle/silence"
 	"github.com/remuda-ci/remuda/internal/sim/engine"
 	"github.com/remuda-ci/remuda/internal/sim/world"
@@ -39,11 +40,34 @@ func (w *Watcher) checkManySilent(l *history, before, after lifecycle.Record) {
 			continue
 		}
 		all++
-		if last := w.of(m.HostKey).reportedAt; !last.IsZero() && !last.After(quietAt) {
+		if last := w.of(m.HostKey).reportedAt; !last.IsZero() && !last.After(quietAt) && !w.malformed(m.HostKey) {
 			quiet++
 		}
 	}
 	if silence.Mass(quiet, all) {
 		w.Broken(RuleManySilent, "%s is ended while %d of %d hosts are silent: %s", before.HostKey, quiet, all, after.Reason)
 	}
+}
+
+// malformed reports whether the last report of a host, which a job has forged, cannot be believed. It says not even when it was
+// written, so the host is not known to be silent.
+func (w *Watcher) malformed(hostKey string) bool {
+	p, ok := engine.Must1(w.Truth.Reports(engine.Background, []string{hostKey}))[hostKey]
+	return ok && p.Check(w.Now) != nil
+}
+
+// notHeardYet reports whether controld, when it began to release the run of a host that boots, could not know whether its record is a
+// restored one: the record or its deadline was old, the agent had not reported lately, and it could not have done so, since the
+// store had not answered the replica for long enough. Then the host stays until its agent could report.
+func (w *Watcher) notHeardYet(r lifecycle.Record, p lifecycle.Report, began time.Time) bool {
+	written, limit := r.UpdatedAt, w.Pools[r.Pool].Policy.Silence
+	if q, err := w.Truth.Request(engine.Background, r.Repository, r.RunID, r.RequestID); err == nil && q.ReleasedAt.After(written) {
+		written = q.ReleasedAt
+	}
+	if r.Threshold.Before(written) {
+		written = r.Threshold
+	}
+	old := !w.Now.Add(clockSlack).Before(written.Add(restored.Old))
+	unheard := p.HeartbeatAt.Before(w.Now.Add(clockSlack - limit))
+	return r.State == lifecycle.StateCreated && old && unheard && began.Sub(w.Current.Proc.StoreUpSince) < limit+clockSlack
 }

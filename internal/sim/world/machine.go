@@ -15,6 +15,7 @@ type Machine struct {
 	// before is what Describe may still say until sureAt.
 	before lifecycle.MachineState
 	sureAt time.Time
+	GoneAt time.Time // when it ended
 	// listedAt is from when every listing shows the machine.
 	listedAt time.Time
 	Host     *Host // once it has booted
@@ -110,6 +111,7 @@ func (w *World) Gone(m *Machine) {
 	w.stopHost(m)
 	w.Compute.Kill(m.InstanceID)
 	w.setState(m, lifecycle.MachineGone)
+	m.GoneAt = w.Now
 }
 
 // stopHost ends all that runs on a machine.

@@ -28,12 +28,18 @@ func (s storePort) before(call string) error {
 	w := s.w
 	w.Calls++
 	w.Interrupt(call)
+	proc := w.Current.Proc
+	up := proc.StoreUpSince
+	proc.StoreUpSince = time.Time{}
 	switch {
 	case w.StoreAway():
 		return unavailable(call, "the store is away")
 	case w.Chance(engine.FaultStoreRefused):
 		w.Tell(w.Who(), call, "refused")
 		return unavailable(call, "throttled")
+	}
+	if proc.StoreUpSince = up; up.IsZero() {
+		proc.StoreUpSince = w.Now
 	}
 	return nil
 }
