@@ -124,7 +124,7 @@ func (v decider) busyRestored() bool {
 // unheard reports whether the record is from long ago, as a restored one, by when it was written or by its deadline, and the agent had
 // no time yet to report: controld has just started, or the store was away.
 func (v decider) unheard() bool {
-	from := earliest(v.Record.writtenFor(v.Request), v.Record.Threshold)
+	from := earliest(v.Record.writtenFor(v.Request, v.p), v.Record.Threshold)
 	return !v.fresh() && !v.Listened(v.now, v.p.Silence) && reached(from.Add(restored.Old), v.now)
 }
 

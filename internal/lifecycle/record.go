@@ -143,13 +143,17 @@ func (r Record) Unused() bool { return r.TrustKey == "" && r.Uses == 0 }
 // Restored reports whether the record is known to be an older state, which was restored.
 func (r Record) Restored() bool { return !r.RestoredAt.IsZero() }
 
-// writtenFor is when the record was written, or for a host that boots when its request was released, if that is later: a release
-// ends such a host at once.
-func (r Record) writtenFor(q *Request) time.Time {
-	if q == nil || r.State != StateCreated {
-		return r.UpdatedAt
+// writtenFor is when what the record knows of its host was written. For a host that boots it is when its request was released, if that
+// is later: a release ends such a host at once. For one that was released while busy it is when the host became ready: its release
+// knew nothing newer.
+func (r Record) writtenFor(q *Request, p Policy) time.Time {
+	switch {
+	case r.State == StateCreated && q != nil:
+		return latest(r.UpdatedAt, q.ReleasedAt)
+	case r.Releasing() && r.Threshold.Equal(r.RuntimeEndsAt):
+		return earliest(r.UpdatedAt, r.RuntimeEndsAt.Add(-r.maxRuntime(p)))
 	}
-	return latest(r.UpdatedAt, q.ReleasedAt)
+	return r.UpdatedAt
 }
 
 // Held reports whether an operator's hold is in force.

@@ -193,3 +193,25 @@ func TestAHostWhoseReportWasLost(t *testing.T) {
 		})
 	}
 }
+
+// The run of a restored record was released long ago. What writes the release does not know more than the record: the host, whose deadline
+// has just passed, is not ended before its agent could report.
+func TestAReleaseMakesNoRecordNewer(t *testing.T) {
+	facts, policy := scene{host: "running", answer: "none", deadline: "reached", request: "released"}.facts()
+	facts.Record.UpdatedAt = facts.Record.RuntimeEndsAt.Add(-facts.Record.MaxRuntime)
+	facts.Watch = silence.Watch{StoreUpSince: now}
+	d := lifecycle.Decide(facts, now, policy)
+	if d.Action != lifecycle.ActionRelease {
+		t.Fatalf("%s, want that it leaves its run", outcome(d))
+	}
+	released, err := lifecycle.Apply(facts.Record, d, now, policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	facts.Record = released
+	for after, want := range map[time.Duration]lifecycle.Action{5 * time.Second: lifecycle.ActionKeep, policy.Silence: lifecycle.ActionTerminate} {
+		if d := lifecycle.Decide(facts, now.Add(after), policy); d.Action != want {
+			t.Errorf("after %s: %s, want %s", after, outcome(d), want)
+		}
+	}
+}
