@@ -140,8 +140,10 @@ func (w *world) answer(ctx context.Context) {
 			say = w.hub.report
 		}
 		p := say(r)
-		if forge := w.forge[r.HostKey]; forge != nil {
-			forge(&p)
+		for _, key := range []string{r.HostKey, "*"} {
+			if forge := w.forge[key]; forge != nil {
+				forge(&p)
+			}
 		}
 		if err := w.store.ForHost(r.HostKey).PutReport(ctx, p); err != nil && ctx.Err() == nil {
 			w.t.Errorf("put report: %v", err)

@@ -11,6 +11,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/ports"
 	"github.com/remuda-ci/remuda/internal/fleet/provision"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/runnername"
 	"github.com/remuda-ci/remuda/internal/lifecycle/slots"
 	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/policy"
@@ -191,6 +192,9 @@ func (b *reconcilePool) readHosts(ctx context.Context, now time.Time) error {
 			if phases[i], err = b.request(ctx, t, now); err != nil {
 				return err
 			}
+			if phases[i] == policy.SlotPending && t.Started {
+				phases[i] = policy.SlotStarted // a job began before the request was settled
+			}
 		}
 		if t.HostKey != "" {
 			keys = append(keys, t.HostKey)
@@ -226,6 +230,8 @@ func (b *reconcilePool) readHosts(ctx context.Context, now time.Time) error {
 func (b *reconcilePool) request(ctx context.Context, t *slots.Slot, now time.Time) (policy.SlotPhase, error) {
 	q, err := b.env.Store.Request(ctx, t.Repository, t.RunID(b.name), t.RunID(b.name))
 	switch {
+	case errors.Is(err, lifecycle.ErrNotFound) && t.Started:
+		return b.ofRunner(ctx, t)
 	case errors.Is(err, lifecycle.ErrNotFound):
 		if now.Sub(t.AssignedAt) >= orphanAfter {
 			b.orphans = append(b.orphans, *t)
@@ -243,6 +249,19 @@ func (b *reconcilePool) request(ctx context.Context, t *slots.Slot, now time.Tim
 	}
 	t.HostKey = q.Taken[0].HostKey
 	return policy.SlotPending, nil
+}
+
+// ofRunner is the phase of a slot on whose runner a job began, and whose request was lost. It sets the slot's HostKey.
+func (b *reconcilePool) ofRunner(ctx context.Context, t *slots.Slot) (policy.SlotPhase, error) {
+	r, err := b.env.Hosts.Find(ctx, runnername.InstanceOf(t.Runner))
+	switch {
+	case errors.Is(err, lifecycle.ErrNotFound):
+		return policy.SlotOver, nil
+	case err != nil:
+		return "", fmt.Errorf("read the host of slot %d: %w", t.Number, err)
+	}
+	t.HostKey = r.HostKey
+	return policy.SlotStarted, nil
 }
 
 // withoutHost is the phase of a slot whose request ended without a host. The slot is
@@ -267,6 +286,9 @@ func (b *reconcilePool) withoutHost(ctx context.Context, q lifecycle.Request) (p
 func (b *reconcilePool) phase(t *slots.Slot, r lifecycle.Record, p lifecycle.Report, reported bool, now time.Time) (policy.SlotPhase, time.Time) {
 	if r.RequestID != t.RunID(b.name) {
 		return policy.SlotOver, time.Time{}
+	}
+	if t.Started && t.Runner != "" && runnername.InstanceOf(t.Runner) != r.InstanceID {
+		t.Started, t.UnannouncedAt = false, time.Time{} // that host was lost before the request was settled with this one
 	}
 	if t.Runner != r.RunnerName || t.RunnerID != r.GitHubRunnerID {
 		t.Runner, t.RunnerID, b.learned = r.RunnerName, r.GitHubRunnerID, true

@@ -316,7 +316,8 @@ func (h *webhookOp) markStarted(ctx context.Context, _ time.Time) (op.Progress, 
 }
 
 // slotOfRunner returns the index of the slot on whose host the job runs, or -1. The webhook may come before the slot has
-// its host: then the host of the runner's name says which it is, and the slot gets it.
+// its host: then the host of the runner's name says which it is, and the slot gets its runner. The slot gets its host once the
+// request is settled, since the request takes another one if this is lost before.
 func (h *webhookOp) slotOfRunner(ctx context.Context, open []slots.Slot) (int, error) {
 	i := slices.IndexFunc(open, func(t slots.Slot) bool {
 		return t.Runner != "" && t.Runner == h.row.RunnerName && strings.EqualFold(t.Scope, h.row.Scope) && h.isRunner(t.RunnerID)
@@ -338,7 +339,7 @@ func (h *webhookOp) slotOfRunner(ctx context.Context, open []slots.Slot) (int, e
 		return t.Runner == "" && t.RunID(h.row.Pool) == r.RequestID && strings.EqualFold(t.Scope, h.row.Scope)
 	})
 	if i >= 0 {
-		open[i].HostKey, open[i].Runner, open[i].RunnerID = r.HostKey, r.RunnerName, r.GitHubRunnerID
+		open[i].Runner, open[i].RunnerID = r.RunnerName, r.GitHubRunnerID
 	}
 	return i, nil
 }
