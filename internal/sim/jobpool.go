@@ -16,7 +16,7 @@ import (
 	store "github.com/remuda-ci/remuda/internal/store/memory"
 )
 
-// Only stories have a job pool.
+// The job pool of stories: pooljobs.go has that of lives.
 
 // jobPoolName is what that pool is called, jobPoolLabel what its jobs ask for.
 const (
@@ -34,6 +34,9 @@ func (s *script) addJobPool() {
 
 // jobOptions are those of the job pool; nil: there is none.
 func (l *life) jobOptions() *fleet.JobOptions {
+	if l.pooling() {
+		return &fleet.JobOptions{Store: l.Store(), GitHub: l.JobsPort(), Parse: l.ParseDelivery, Pools: l.JobPools}
+	}
 	if l.script == nil || !l.script.jobPool {
 		return nil
 	}

@@ -69,6 +69,7 @@ func (l *life) configure() {
 	}
 	l.heat()
 	l.calmDown()
+	l.poolJobs()
 }
 
 // launchRate is so low in some lives that most launches are gathered.
@@ -100,6 +101,7 @@ func (l *life) begin() {
 	l.beginCallers()
 	l.scheduleFaults()
 	l.beginSubmitters()
+	l.beginPoolJobs()
 	l.rules.Begin()
 }
 
@@ -108,5 +110,6 @@ func (l *life) endChaos() {
 	if l.warm != nil {
 		l.warm.Policy.MinimumIdle = 0
 	}
+	l.endPoolJobs()
 	l.Calm()
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/runnername"
 	"github.com/remuda-ci/remuda/internal/sim/engine"
 	"github.com/remuda-ci/remuda/internal/sim/rules"
 	"github.com/remuda-ci/remuda/internal/sim/world"
@@ -59,8 +60,9 @@ func (l *life) leftover() []string {
 		}
 	}
 	left = append(left, l.workLeft()...)
+	left = append(left, l.poolJobsLeft()...)
 	for _, r := range l.GitHub.Runners {
-		if r.Host != nil && !r.Host.Alive && l.rules.WasReplaced(r.Host.ID) {
+		if id := runnername.InstanceOf(r.Name); !l.alive(id) && l.rules.WasReplaced(id) {
 			continue // GitHub removes what has not connected for 14 days
 		}
 		left = append(left, "registration "+r.Name)
@@ -76,4 +78,10 @@ func (l *life) leftover() []string {
 		}
 	}
 	return left
+}
+
+// alive reports whether a machine is there and has booted.
+func (l *life) alive(id string) bool {
+	m := l.Machines[id]
+	return m != nil && m.Host != nil && m.Host.Alive
 }

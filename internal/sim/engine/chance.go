@@ -34,6 +34,14 @@ func (e *Engine) DrawHotFaults() {
 	}
 }
 
+// DrawJobFaults has the faults of webhooks and their jobs strike in this life.
+func (e *Engine) DrawJobFaults() {
+	for _, f := range slices.Sorted(maps.Keys(jobRates)) {
+		e.odds[f] = []float64{0, 1, 1, 3}[e.Rand.IntN(4)]
+		e.chances[f] = jobRates[f] * e.odds[f]
+	}
+}
+
 // SetOdds sets how often a fault strikes in this life, as a factor of its usual rate.
 func (e *Engine) SetOdds(f Fault, factor float64) {
 	e.odds[f], e.chances[f] = factor, rates[f]*factor

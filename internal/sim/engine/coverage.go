@@ -45,7 +45,7 @@ func add[K comparable](to, from map[K]int) {
 // Missing are the kinds that never occurred.
 func (c Coverage) Missing() []string {
 	var missing []string
-	for _, f := range slices.Concat(allFaults, slices.Sorted(maps.Keys(hotRates)), slices.Sorted(maps.Keys(hotIntervals)), lossFaults, []Fault{FaultDrain, FaultPause}) {
+	for _, f := range slices.Concat(allFaults, slices.Sorted(maps.Keys(hotRates)), slices.Sorted(maps.Keys(hotIntervals)), slices.Sorted(maps.Keys(jobRates)), lossFaults, []Fault{FaultDrain, FaultPause}) {
 		if c.Faults[f] == 0 {
 			missing = append(missing, "fault "+string(f))
 		}
@@ -136,13 +136,17 @@ const (
 	MarkWorked         = "service: a worker has a job"
 	MarkWorkLost       = "service: a worker learns that its job is another's"
 	MarkScaledIn       = "service: scaled in"
+	MarkPoolJob        = "job pool: a host runs a job"
+	MarkFound          = "job pool: a delivery that was missed is recovered"
+	MarkListed         = "job pool: a job that waits is found in a list"
+	MarkRefusedFork    = "job pool: a job is refused, and its row says why"
 )
 
 var allMarks = []string{
 	MarkReady, MarkShort, MarkReleased, MarkReused, MarkBound, MarkJobDone, MarkRefused, MarkDrained, MarkAssigned,
 	MarkHotReady, MarkHookWaits, MarkUnclaimed, MarkClaimedWarm, MarkClaimedResting,
 	MarkTakeover, MarkLeak, MarkSelfEnded, MarkRestarted, MarkOverlap,
-	MarkWorked, MarkWorkLost, MarkScaledIn,
+	MarkWorked, MarkWorkLost, MarkScaledIn, MarkPoolJob, MarkFound, MarkListed,
 }
 
 func (e *Engine) Mark(m string) { e.Coverage.Marks[m]++ }

@@ -125,6 +125,23 @@ const (
 	FaultRestored     Fault = "older state of a table restored"
 )
 
+// The faults of the fifth group are only in lives with a job pool, and have chances of their own: see DrawJobFaults.
+const (
+	FaultDeliveryLost  Fault = "webhook: delivery lost"
+	FaultDeliveryTwice Fault = "webhook: delivery repeated"
+	FaultDeliveryLate  Fault = "webhook: delivery late"
+	FaultJobCanceled   Fault = "github: job of a pool canceled"
+	FaultJobStolen     Fault = "github: job of a pool given to another's runner"
+	FaultJobOfFork     Fault = "github: job of a pool is of a fork"
+	FaultRunUnknown    Fault = "github: run not known yet"
+)
+
+// jobRates are the chances of the fifth group.
+var jobRates = map[Fault]float64{
+	FaultDeliveryLost: 0.1, FaultDeliveryTwice: 0.2, FaultDeliveryLate: 0.15, FaultJobCanceled: 0.1, FaultJobStolen: 0.1,
+	FaultJobOfFork: 0.05, FaultRunUnknown: 0.1,
+}
+
 // FaultDrain is only in lives with drains, and FaultPause in those with pauses.
 const (
 	FaultDrain Fault = "operator drains"

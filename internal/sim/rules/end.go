@@ -130,12 +130,15 @@ func (w *Watcher) checkPowerOff(h *world.Host, why string) {
 // EC2 takes that host back or scale-down has marked it.
 func (w *Watcher) checkDeleteRunner(r *world.Runner) {
 	h := r.Host
-	if !h.Alive || h.Runner != r || h.Hostile || !h.Observed.InterruptionAt.IsZero() {
+	if h == nil || !h.Alive || h.Runner != r || h.Hostile || !h.Observed.InterruptionAt.IsZero() {
 		return
 	}
 	rec, err := w.Truth.Instance(engine.Background, h.ID)
 	if err == nil && rec.State == lifecycle.StateClaimed && waits(rec) && rec.RunnerName == r.Name {
 		return // it registers for its run instead
+	}
+	if err == nil && rec.JobsOf != "" {
+		return // it goes back without a job: GitHub deletes no registration that has one
 	}
 	if w.of(h.ID).wasReplaced() {
 		return // its record may be of an assignment that is over

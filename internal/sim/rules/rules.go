@@ -27,6 +27,11 @@ const (
 	RuleWorkUnnamed     engine.Rule = "work unnamed"       // the row of a worker names the job that the worker has
 	RuleBusyScaledIn    engine.Rule = "busy scaled in"     // no service is scaled in while a runner is busy
 	RuleUnserved        engine.Rule = "unserved"           // a job that waits gets a runner
+	RuleSlots           engine.Rule = "slots"              // no job pool has more slots, or hosts at work, than its maximum
+	RuleSlotEnded       engine.Rule = "slot ended"         // no slot ends while its host is at work
+	RuleSlotKept        engine.Rule = "slot kept"          // no slot stays that no job needs
+	RuleJobBack         engine.Rule = "job back"           // no job goes back to an earlier state
+	RuleJobUnserved     engine.Rule = "job unserved"       // a job that waits for a pool gets a host, or the row of its webhook says why not
 	RuleMachineEnded    engine.Rule = "machine ended"      // a machine ends after its record
 	RuleLaunch          engine.Rule = "launch"             // no launch is made twice or exceeds its request
 	RuleForeignJob      engine.Rule = "foreign job"        // a host serves the jobs of its run only

@@ -48,6 +48,7 @@ func (w *Watcher) checkReuse(q lifecycle.Request) {
 		r, err := w.Truth.Instance(engine.Background, m.HostKey)
 		switch {
 		case err != nil:
+		case q.Spec.JobsOf != "" && w.GitHub.Registering(lifecycle.RunnerName(r.Assignment+1, r.InstanceID)): // another is about to claim it
 		case w.fits(q, r) && r.PooledAt.Before(seen) && !r.Held(seen):
 			w.Broken(RuleReuse, "request %s launches %d while %s waits in the pool since %s",
 				q.RequestID, q.Launch.Count, r.HostKey, engine.SinceEpoch(r.PooledAt))

@@ -31,6 +31,8 @@ type Watcher struct {
 	// its id. had is the worker that has an attempt of a job.
 	claimedAt, waitsSince map[string]time.Time
 	had                   map[string]string
+	// spareSince is since when a job pool has slots that no job needs.
+	spareSince map[string]time.Time
 	// labeled has the run whose labels a runner got last, by its id. listened are the names by which a runner has been online.
 	labeled  map[int64]string
 	listened map[string]bool
@@ -47,6 +49,7 @@ func New(of *world.World) *Watcher {
 		writtenAt: map[string]time.Time{}, settledAt: map[string]time.Time{}, roomSince: map[string]time.Time{}, pausedSince: map[string]time.Time{},
 		labeled: map[int64]string{}, listened: map[string]bool{},
 		replaced: map[string]bool{}, claimedAt: map[string]time.Time{}, waitsSince: map[string]time.Time{}, had: map[string]string{},
+		spareSince: map[string]time.Time{},
 	}
 	of.Observe(w.event)
 	return w
@@ -61,6 +64,7 @@ func (w *Watcher) Begin() {
 		w.checkRoom()
 		w.checkListening()
 		w.checkWork()
+		w.checkPoolJobs()
 		w.After(every, again)
 	}
 	w.After(every, again)
@@ -79,6 +83,10 @@ func (w *Watcher) event(event any) {
 		w.workWritten(e.Before, e.After)
 	case world.WorkerWritten:
 		w.workerWritten(e.Before, e.After)
+	case world.JobWritten:
+		w.jobWritten(e.Before, e.After)
+	case world.SlotsWritten:
+		w.slotsWritten(e.Before, e.After)
 	case world.HoldWritten:
 		w.holdWritten(e.Before, e.After)
 	case world.PauseWritten:

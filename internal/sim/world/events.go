@@ -5,6 +5,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/fleethold"
 	"github.com/remuda-ci/remuda/internal/lifecycle/pause"
+	"github.com/remuda-ci/remuda/internal/lifecycle/slots"
 	"github.com/remuda-ci/remuda/internal/services/model"
 )
 
@@ -19,6 +20,10 @@ type (
 	WorkWritten struct{ Before, After model.Job }
 	// WorkerWritten is a write of a worker of the service. Before has version 0 if the worker is new.
 	WorkerWritten struct{ Before, After model.Worker }
+	// JobWritten is a write of a job that asks for a job pool. Before has version 0 if the job is new.
+	JobWritten struct{ Before, After lifecycle.Job }
+	// SlotsWritten is a write of the slots of a job pool. Before has version 0 if there were none.
+	SlotsWritten struct{ Before, After slots.Table }
 	// RowReplaced is a row that was lost, or has an older state again.
 	// It is of the host, or of the request.
 	RowReplaced struct{ HostKey, RequestID string }

@@ -18,6 +18,16 @@ type GitHub struct {
 	minted  int
 	queued  []*Job
 	Away    time.Time // until when it does not answer
+	// Jobs are those that ask for a job pool, in order of id.
+	Jobs []*WorkflowJob
+	// OnDelivery is called with each webhook when GitHub delivers it; nil: there are none.
+	OnDelivery func(lifecycle.Webhook)
+	deliveries int // so far
+	missed     []missedDelivery
+	// registering counts the calls that make a JIT configuration, by the name of the runner.
+	registering map[string]int
+	// ListsDeliveries: GitHub lists the deliveries that it could not make, as it does for Apps.
+	ListsDeliveries bool
 }
 
 type token struct {
@@ -61,11 +71,8 @@ func (g *GitHub) valid(kind lifecycle.RegistrationKind, secret lifecycle.Secret,
 
 // register adds a registration, in place of one with the same name.
 func (g *GitHub) register(h *Host, repository, name string, labels []string) *Runner {
-	for _, r := range g.Runners {
-		if r.Repository == repository && r.Name == name {
-			g.Remove(r)
-			break
-		}
+	if r := g.named(repository, name); r != nil {
+		g.Remove(r)
 	}
 	g.lastID++
 	r := &Runner{Runner: lifecycle.Runner{ID: g.lastID, Name: name}, Repository: repository, labels: labels, Host: h}
@@ -75,6 +82,16 @@ func (g *GitHub) register(h *Host, repository, name string, labels []string) *Ru
 	g.Runners = append(g.Runners, r)
 	g.w.Tell("github", "registered", name)
 	return r
+}
+
+// named is the registration with a name; nil: there is none.
+func (g *GitHub) named(repository, name string) *Runner {
+	for _, r := range g.Runners {
+		if r.Repository == repository && r.Name == name {
+			return r
+		}
+	}
+	return nil
 }
 
 func (g *GitHub) Remove(r *Runner) {

@@ -17,8 +17,10 @@ type Job struct {
 	RunID      string // GITHUB_RUN_ID: the run that it really belongs to
 	Label      string // the runner label that it asks for
 	Length     time.Duration
+	Fork       bool          // its run is of a fork
 	Begins     func(*Runner) // called when a runner takes it; may be nil
 	Done       func()        // called when it ended, in whatever way
+	runner     *Runner       // that picked it up
 	began      bool
 	ended      bool
 }
@@ -92,7 +94,7 @@ func (h *Host) startJob(j *Job, r *Runner) bool {
 	if !h.Alive || h.Worker != nil || h.Runner != r || h.Observed.Listener.Phase != agent.ListenerListening {
 		return false
 	}
-	j.began = true
+	j.began, j.runner = true, r
 	if h.Observed.Allowed.Standby {
 		h.waitInHook(j, r)
 		return true

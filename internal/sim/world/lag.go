@@ -1,10 +1,12 @@
 package world
 
 import (
+	"strings"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/sim/engine"
+	"github.com/remuda-ci/remuda/internal/store"
 	"github.com/remuda-ci/remuda/internal/store/memory"
 )
 
@@ -81,6 +83,18 @@ func (l *lag) request(after lifecycle.Request) {
 		}
 		after.Version--
 		engine.Must1(m.UpdateRequest(engine.Background, after))
+	})
+}
+
+// row is any row whose version counts from 1.
+func (l *lag) row(k *store.Kind, after store.Row, version int64) {
+	key, row := k.Key(after), k.Copy(after)
+	l.follow(k.Name+" "+strings.Join(key[:], "/"), func(m *memory.Store) {
+		if version == 1 {
+			engine.Must(m.Create(engine.Background, k, row))
+			return
+		}
+		engine.Must(m.Update(engine.Background, k, row))
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
+	"github.com/remuda-ci/remuda/internal/lifecycle/slots"
 	"github.com/remuda-ci/remuda/internal/services/model"
 	"github.com/remuda-ci/remuda/internal/sim/engine"
 )
@@ -47,6 +48,16 @@ func RecordLine(r lifecycle.Record) string {
 
 func jobLine(j model.Job) string {
 	return fmt.Sprintf("job %s v%d %s of %q attempt %d", j.ID, j.Version, j.State, j.WorkerID, j.Attempt)
+}
+
+// SlotsLine is the slots of a job pool in a line of the trace.
+func SlotsLine(t slots.Table) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "of %s v%d, %d so far:", t.Pool, t.Version, t.Assigned)
+	for _, o := range t.Open {
+		fmt.Fprintf(&b, " %d for job %d (%s, begun %t)", o.Number, o.JobID, engine.Short(o.HostKey), o.Started)
+	}
+	return b.String()
 }
 
 // LaunchedIDs are the ids of machines in a line of a story.

@@ -138,7 +138,8 @@ func (s storePort) GetMany(_ context.Context, k *store.Kind, keys []store.Key) (
 }
 
 // staleListings are the operations that read a lagging index.
-var staleListings = []string{"instances_of_run", "pooled_instances", "newest_pooled", "due_instances", "list_instances", "due_requests"}
+var staleListings = []string{"instances_of_run", "pooled_instances", "newest_pooled", "due_instances", "list_instances", "due_requests",
+	"waiting_jobs", "open_jobs_of_run", "due_jobs", "due_webhooks"}
 
 // page is a page of any rows.
 type page struct {

@@ -47,6 +47,7 @@ type World struct {
 
 	// Pools, Limits and Intervals configure the fleet and its agents.
 	Pools     map[string]ports.Pool
+	JobPools  map[string]ports.JobPool // by the name of their pool
 	Limits    policy.Limits
 	Intervals agent.Intervals
 
@@ -75,7 +76,7 @@ func New(c engine.Config) *World {
 	w.Compute = engine.Must1(compute.New(compute.Options{
 		Limits: placement.Limits{Arch: catalogue.ArchX86, Zones: []string{"a", "b"}}, Now: w.Clock, SlowEnd: true,
 	}))
-	w.GitHub = &GitHub{w: w, tokens: map[lifecycle.Secret]token{}}
+	w.GitHub = &GitHub{w: w, tokens: map[lifecycle.Secret]token{}, registering: map[string]int{}}
 	return w
 }
 

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -8,6 +9,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle/fleethold"
 	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
 	"github.com/remuda-ci/remuda/internal/lifecycle/pause"
+	"github.com/remuda-ci/remuda/internal/lifecycle/slots"
 	"github.com/remuda-ci/remuda/internal/services/model"
 	"github.com/remuda-ci/remuda/internal/sim/engine"
 	"github.com/remuda-ci/remuda/internal/store"
@@ -49,6 +51,16 @@ func (w *World) rowWritten(before, after store.Row) {
 		w.recordWritten(valueOf[lifecycle.Record](before), *after)
 	case *lifecycle.Request:
 		w.requestWritten(valueOf[lifecycle.Request](before), *after)
+	case *lifecycle.Job:
+		w.lag.row(store.Jobs.Kind, after, after.Version)
+		w.Tell(w.Who(), verb(after.Version-1), fmt.Sprintf("job %d of pool %q: %s, slot for it not before %s: %s", after.ID, after.Pool, after.State, engine.SinceEpoch(after.NotBefore), after.Reason))
+		w.emit(JobWritten{valueOf[lifecycle.Job](before), *after})
+	case *lifecycle.Webhook:
+		w.lag.row(store.Webhooks.Kind, after, after.Version)
+		w.Tell(w.Who(), verb(after.Version-1), fmt.Sprintf("webhook %s: due %s: %s", after.DeliveryID, engine.SinceEpoch(after.DueAt), after.Reason))
+	case *slots.Table:
+		w.Tell(w.Who(), "writes", "slots "+SlotsLine(*after))
+		w.emit(SlotsWritten{valueOf[slots.Table](before), *after})
 	case *model.Job:
 		w.Tell(w.Who(), "writes", jobLine(*after))
 		w.emit(WorkWritten{valueOf[model.Job](before), *after})
