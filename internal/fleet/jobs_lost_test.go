@@ -8,6 +8,8 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/runnername"
+	jobRows "github.com/remuda-ci/remuda/internal/store"
+	store "github.com/remuda-ci/remuda/internal/store/memory"
 	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
@@ -45,6 +47,25 @@ func TestAHostLostBeforeItsRequestIsSettled(t *testing.T) {
 				t.Errorf("slots %+v, want the first one to serve both jobs", w.turns())
 			}
 			w.until("the pool at rest", 15*time.Minute, w.atRest)
+		})
+	})
+}
+
+// A job was found in the list of those that wait, and then its row was lost. It is found again.
+func TestAFoundJobWhoseRowIsLost(t *testing.T) {
+	racepass.CoveredBy(t, "TestJobsOfAPoolAllRun")
+	synctest.Test(t, func(t *testing.T) {
+		w := jobWorld(t, 1)
+		w.hub.noDeliveries, w.hub.lose = true, func(v lifecycle.Webhook) bool { return v.Job.ID == 2 && v.Job.Status == lifecycle.StatusQueued }
+		w.live(t, func(ctx context.Context) {
+			w.hub.queue(ctx, poolJob(1, time.Now()), 10*time.Minute)
+			w.hub.queue(ctx, poolJob(2, time.Now()), time.Minute)
+			w.until("the second job is found", 6*time.Minute, func() bool {
+				_, err := w.store.Job(ctx, 2)
+				return err == nil
+			})
+			w.store.Restore(jobRows.Jobs.Kind, store.New(time.Now), func(jobRows.Key) bool { return true })
+			w.until("both jobs ran", 20*time.Minute, w.ran(1, 2))
 		})
 	})
 }

@@ -152,6 +152,8 @@ type Webhook struct {
 	ReceivedAt time.Time `json:"receivedAt"`
 	// Unknown counts how often it was put off because GitHub did not know its run.
 	Unknown int `json:"unknown,omitempty"`
+	// Refused is set when its job gets no host, and no row.
+	Refused bool `json:"refused,omitempty"`
 	// Reason says what came of it; empty while it is not processed.
 	Reason string `json:"reason,omitempty"`
 

@@ -61,6 +61,7 @@ func (js *Jobs) noteRefusal(events *op.Recorder, repository, runID string, why l
 func (h *webhookOp) refuse(row lifecycle.Job, why lifecycle.Reason, now time.Time) (op.Progress, error) {
 	noted := lifecycle.Because(why.Code, "job %d gets no host: %s", row.ID, why.Text)
 	h.env.noteRefusal(&h.Events, row.Repository, row.RunID, noted, now)
+	h.w.Refused = true
 	return h.finish(fmt.Sprintf("refused: %s (%s)", why.Text, why.Code))
 }
 

@@ -340,7 +340,10 @@ func (s *MissedSweep) noteQueued(ctx context.Context, now time.Time) (op.Progres
 	_, err := s.env.Options.Store.Job(ctx, j.ID)
 	switch {
 	case errors.Is(err, lifecycle.ErrNotFound):
-		err = s.note(ctx, lifecycle.Webhook{DeliveryID: fmt.Sprintf("found-%d", j.ID), Kind: lifecycle.WebhookFound, Action: j.Status, Job: &j}, now)
+		w := lifecycle.Webhook{DeliveryID: fmt.Sprintf("found-%d", j.ID), Kind: lifecycle.WebhookFound, Action: j.Status, Job: &j}
+		if err = s.note(ctx, w, now); err == nil {
+			err = s.findAgain(ctx, w.DeliveryID, now)
+		}
 	case err != nil:
 		err = fmt.Errorf("read job %d: %w", j.ID, err)
 	}
@@ -348,4 +351,23 @@ func (s *MissedSweep) noteQueued(ctx context.Context, now time.Time) (op.Progres
 		return op.Again, err
 	}
 	return op.Again, nil
+}
+
+// findAgain has a webhook worked on again that has made the row of a job which was found to have none. The row was lost, or an older
+// state of its table was restored. The webhook is read, since it may be a new one, or one whose job gets no row.
+func (s *MissedSweep) findAgain(ctx context.Context, deliveryID string, now time.Time) error {
+	w, err := s.env.Options.Store.Webhook(ctx, deliveryID)
+	switch {
+	case errors.Is(err, lifecycle.ErrNotFound):
+		return nil
+	case err != nil:
+		return fmt.Errorf("read webhook %s: %w", deliveryID, err)
+	case !w.DueAt.IsZero() || w.Refused:
+		return nil
+	}
+	w.ReceivedAt, w.DueAt, w.Reason = now, now, ""
+	if _, err := s.env.Options.Store.UpdateWebhook(ctx, w); err != nil && !errors.Is(err, lifecycle.ErrConflict) {
+		return fmt.Errorf("write webhook %s: %w", deliveryID, err)
+	}
+	return nil
 }

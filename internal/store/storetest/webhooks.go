@@ -40,7 +40,7 @@ func fullWebhook(deliveryID string) lifecycle.Webhook {
 			HeadRepositoryID: beyondFloat + 3, Event: "push", HeadBranch: "main", Path: ".github/workflows/ci.yml@main",
 			Status: lifecycle.StatusCompleted, Conclusion: "failure",
 		},
-		RepositoryID: beyondFloat + 4, OwnerID: beyondFloat + 5, Late: true, Unknown: 2, ReceivedAt: start.Add(2 * time.Minute),
+		RepositoryID: beyondFloat + 4, OwnerID: beyondFloat + 5, Late: true, Unknown: 2, Refused: true, ReceivedAt: start.Add(2 * time.Minute),
 		Reason: "it's \"done\" — 100%", DueAt: start.Add(3 * time.Minute), Version: 1, ExpiresAt: start.Add(10 * time.Hour),
 	}
 }
