@@ -56,6 +56,7 @@ func (l *life) loseTables() {
 	} else {
 		l.After(3*time.Minute, l.loseUnderLongJob)
 	}
+	l.loseJobs()
 	l.After(l.Config.Chaos+endUnrecordedAfter, l.EndUnrecorded)
 }
 
@@ -104,7 +105,7 @@ func (l *life) restoreUnderJobs() {
 }
 
 func (l *life) restore(k *store.Kind, part float64) {
-	l.awayWhileRestored(l.Between(90*time.Second, 4*time.Minute), func() { l.Restore(k, part) })
+	l.awayWhileRestored(l.Between(90*time.Second, 4*time.Minute), func() { l.Restore(part, k) })
 }
 
 // awayWhileRestored is a restore at whose end the store is back. In every other one the reports are lost too.

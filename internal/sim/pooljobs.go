@@ -90,10 +90,10 @@ func (l *life) deliver(hook lifecycle.Webhook) {
 	}})
 }
 
-// givenUpAfter is how long after the end of the faults people cancel the jobs that get no host, and have read why.
+// givenUpAfter is how long after the end of the faults people cancel the jobs that wait and will get no host.
 const givenUpAfter = 30 * time.Minute
 
-// endPoolJobs ends what would go on: the pool keeps no host ahead of need, and people give up the jobs that were refused.
+// endPoolJobs ends what would go on: the pool keeps no host ahead of need, and people give up the jobs that will get no host.
 func (l *life) endPoolJobs() {
 	if !l.pooling() {
 		return
@@ -103,7 +103,7 @@ func (l *life) endPoolJobs() {
 	l.JobPools[jobPoolName] = p
 	l.After(givenUpAfter, func() {
 		for _, j := range l.GitHub.Jobs {
-			if l.rules.Told(j) {
+			if l.rules.Excused(j) {
 				l.GitHub.Cancel(j)
 			}
 		}

@@ -123,6 +123,9 @@ const (
 	FaultRequestsLost Fault = "rows of requests lost"
 	FaultReportsLost  Fault = "table of reports lost"
 	FaultRestored     Fault = "older state of a table restored"
+	FaultJobsLost     Fault = "rows of jobs, slots or webhooks lost"
+	FaultJobsRestored Fault = "older state of jobs, slots or webhooks restored"
+	FaultLeasesLost   Fault = "leases lost or restored"
 )
 
 // The faults of the fifth group are only in lives with a job pool, and have chances of their own: see DrawJobFaults.
@@ -148,7 +151,7 @@ const (
 	FaultPause Fault = "operator pauses a pool"
 )
 
-var lossFaults = []Fault{FaultTableLost, FaultRowsLost, FaultRequestsLost, FaultReportsLost, FaultRestored}
+var lossFaults = []Fault{FaultTableLost, FaultRowsLost, FaultRequestsLost, FaultReportsLost, FaultRestored, FaultJobsLost, FaultJobsRestored, FaultLeasesLost}
 
 // hotRates are the chances of the third group for single calls, and hotIntervals the mean times between two others.
 var (

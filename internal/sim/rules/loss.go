@@ -14,6 +14,12 @@ import (
 // cannot keep every rule. Those that remain: no job ends for it, no job starts on what another run left, no host is
 // given to two requests, many machines without a record stay, and everything settles.
 func (w *Watcher) rowReplaced(e world.RowReplaced) {
+	if e.JobID != 0 {
+		w.jobsReplaced[e.JobID] = true
+	}
+	if e.HostKey == "" && e.RequestID == "" {
+		return // slots follow the hosts that there are
+	}
 	w.lost = true
 	if e.HostKey != "" {
 		runtime := time.Duration(0)

@@ -33,7 +33,7 @@ func (w *Watcher) slotsWritten(before, after slots.Table) {
 		if slices.ContainsFunc(after.Open, func(o slots.Slot) bool { return o.Number == t.Number }) {
 			continue
 		}
-		if host := w.hostOfSlot(t.RunID(after.Pool)); host != "" {
+		if host := w.hostOfSlot(t.Repository, t.RunID(after.Pool)); host != "" {
 			w.Broken(RuleSlotEnded, "slot %d of pool %s ends while %s is at work for it", t.Number, after.Pool, host)
 		}
 	}
@@ -41,10 +41,10 @@ func (w *Watcher) slotsWritten(before, after slots.Table) {
 
 // hostOfSlot is a host that works for a slot, by its run id; "": there is none. A host that the slot's request was settled without
 // goes back by itself.
-func (w *Watcher) hostOfSlot(runID string) string {
+func (w *Watcher) hostOfSlot(repository, runID string) string {
 	for _, m := range w.Living() {
 		r, err := w.Truth.Instance(engine.Background, m.HostKey)
-		if err != nil || r.RequestID != runID || r.State == lifecycle.StateTerminated {
+		if err != nil || r.Repository != repository || r.RequestID != runID || r.State == lifecycle.StateTerminated {
 			continue
 		}
 		if q, err := w.Truth.Request(engine.Background, r.Repository, runID, runID); err != nil || !q.Settled() || q.Has(r.HostKey) {
@@ -68,7 +68,7 @@ func (w *Watcher) checkPoolJobs() {
 		return
 	}
 	for _, j := range w.GitHub.Jobs {
-		if waits := min(w.Now.Sub(j.QueuedAt), w.Now.Sub(w.CalmSince)); j.Waits() && waits > jobBound && !w.Told(j) {
+		if waits := min(w.Now.Sub(j.QueuedAt), w.Now.Sub(w.CalmSince)); j.Waits() && waits > jobBound && !w.Excused(j) {
 			w.Broken(RuleJobUnserved, "job %d waits since %s, and has neither a host nor a reason", j.ID, engine.SinceEpoch(j.QueuedAt))
 		}
 	}
@@ -87,7 +87,7 @@ func (w *Watcher) checkSpareSlots(t slots.Table) {
 		}
 	}
 	for _, j := range w.GitHub.Jobs {
-		if row, err := w.Truth.Job(engine.Background, j.ID); j.Waits() && !w.Told(j) || err == nil && row.State == lifecycle.JobWaiting {
+		if row, err := w.Truth.Job(engine.Background, j.ID); j.Waits() && !w.Excused(j) || err == nil && row.State == lifecycle.JobWaiting {
 			spare--
 		}
 	}
@@ -101,8 +101,14 @@ func (w *Watcher) checkSpareSlots(t slots.Table) {
 	}
 }
 
-// Told reports whether a webhook of a job was refused, and its row says why.
-func (w *Watcher) Told(j *world.WorkflowJob) bool {
+// Excused reports whether a job may wait for ever: its webhook was refused, or what the fleet knew of it was lost, and GitHub lists no
+// delivery of it as missed.
+func (w *Watcher) Excused(j *world.WorkflowJob) bool {
+	return w.Refused(j) || w.GitHub.ListsDeliveries && w.jobsReplaced[j.ID]
+}
+
+// Refused reports whether a webhook of a job was refused, and its row says why.
+func (w *Watcher) Refused(j *world.WorkflowJob) bool {
 	for _, id := range append([]string{fmt.Sprintf("found-%d", j.ID)}, j.Deliveries...) {
 		if row, err := w.Truth.Webhook(engine.Background, id); err == nil && strings.HasPrefix(row.Reason, "refused: ") {
 			w.Mark(engine.MarkRefusedFork)

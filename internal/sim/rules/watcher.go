@@ -39,6 +39,8 @@ type Watcher struct {
 	// replaced has the requests, by their id, that were lost or got an older state. lost: some row was.
 	replaced map[string]bool
 	lost     bool
+	// jobsReplaced are the jobs whose rows were, or those of their webhooks.
+	jobsReplaced map[int64]bool
 }
 
 // New watches a world.
@@ -49,7 +51,7 @@ func New(of *world.World) *Watcher {
 		writtenAt: map[string]time.Time{}, settledAt: map[string]time.Time{}, roomSince: map[string]time.Time{}, pausedSince: map[string]time.Time{},
 		labeled: map[int64]string{}, listened: map[string]bool{},
 		replaced: map[string]bool{}, claimedAt: map[string]time.Time{}, waitsSince: map[string]time.Time{}, had: map[string]string{},
-		spareSince: map[string]time.Time{},
+		spareSince: map[string]time.Time{}, jobsReplaced: map[int64]bool{},
 	}
 	of.Observe(w.event)
 	return w

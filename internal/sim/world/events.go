@@ -25,8 +25,12 @@ type (
 	// SlotsWritten is a write of the slots of a job pool. Before has version 0 if there were none.
 	SlotsWritten struct{ Before, After slots.Table }
 	// RowReplaced is a row that was lost, or has an older state again.
-	// It is of the host, or of the request.
-	RowReplaced struct{ HostKey, RequestID string }
+	// It is of the host, of the request, of the job or of its webhook, or the slots of the pool.
+	RowReplaced struct {
+		HostKey, RequestID string
+		JobID              int64
+		Pool               string
+	}
 	// ReportLost is a report that the store had.
 	ReportLost struct{ HostKey string }
 	// HoldWritten is a write of the fleet's hold.

@@ -3,6 +3,7 @@ package world
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
@@ -47,9 +48,9 @@ func (w *World) LoseUnderJob(atLeast time.Duration) bool {
 	return true
 }
 
-// Restore gives some rows of a kind the state that they had in a backup: some are older then, some are missing, and
+// Restore gives some rows of kinds the state that they had in a backup: some are older then, some are missing, and
 // some are there again that had been deleted.
-func (w *World) Restore(k *store.Kind, part float64) {
+func (w *World) Restore(part float64, kinds ...*store.Kind) {
 	if len(w.kept) == 0 {
 		return
 	}
@@ -58,7 +59,9 @@ func (w *World) Restore(k *store.Kind, part float64) {
 		of = of[max(0, len(of)-recent):]
 	}
 	from := of[w.Rand.IntN(len(of))]
-	w.replace("restored", k, from, func(store.Key) bool { return w.Rand.Float64() < part })
+	for _, k := range kinds {
+		w.replace("restored", k, from, func(store.Key) bool { return w.Rand.Float64() < part })
+	}
 }
 
 // Overtaken are the hosts on which a job runs in a later assignment than some kept state of their records has.
@@ -117,10 +120,19 @@ func (w *World) replace(what string, k *store.Kind, from *memory.Store, which fu
 	w.lag.reset()
 	w.Tell("world", k.Name+" rows "+what, fmt.Sprint(keys))
 	for _, key := range keys {
-		if k.ID == store.Instances.ID {
+		switch k {
+		case store.Instances.Kind:
 			w.emit(RowReplaced{HostKey: key[0]})
-		} else {
+		case store.Requests.Kind:
 			w.emit(RowReplaced{RequestID: key[2]})
+		case store.Jobs.Kind:
+			w.emit(RowReplaced{JobID: engine.Must1(strconv.ParseInt(key[0], 10, 64))})
+		case store.Webhooks.Kind:
+			if i := slices.IndexFunc(w.GitHub.Jobs, func(j *WorkflowJob) bool { return slices.Contains(j.Deliveries, key[0]) }); i >= 0 {
+				w.emit(RowReplaced{JobID: w.GitHub.Jobs[i].ID})
+			}
+		case store.SlotTables.Kind:
+			w.emit(RowReplaced{Pool: key[0]})
 		}
 	}
 }
