@@ -83,6 +83,7 @@ func (w *Watcher) checkEnd(m *world.Machine) {
 	w.Coverage.Actions[lifecycle.ActionEndMachine]++
 	r, err := w.Truth.Instance(engine.Background, m.HostKey)
 	switch {
+	case err != nil && w.of(m.HostKey).ended != "": // its record was lost after that
 	case err != nil:
 		w.Mark(engine.MarkLeak)
 		if w.Now.Sub(m.LaunchedAt) < time.Minute {
