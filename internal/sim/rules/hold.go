@@ -7,8 +7,14 @@ import (
 	"github.com/remuda-ci/remuda/internal/sim/world"
 )
 
-// holdWritten notes since when a hold is in force.
+// holdWritten notes since when and until when a hold is in force.
 func (w *Watcher) holdWritten(before, after fleethold.Hold) {
+	switch {
+	case after.InForce(w.Now):
+		w.heldUntil = after.Until
+	case before.InForce(w.Now):
+		w.heldUntil = w.Now
+	}
 	if after.InForce(w.Now) && !before.InForce(w.Now) {
 		w.heldSince = w.Now
 	}

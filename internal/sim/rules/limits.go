@@ -141,7 +141,7 @@ func (w *Watcher) checkRoom() {
 	}
 	for _, r := range w.Runs {
 		for _, q := range engine.Must1(w.Truth.RequestsOfRun(engine.Background, r.Repository, r.ID)) {
-			if q.Settled() || q.QuotaReason == "" || !w.roomFor(q) || w.imageRefused(q.Spec.Pool) || !w.pausedSince[q.Spec.Pool].IsZero() {
+			if q.Settled() || q.QuotaReason == "" || !w.roomFor(q) || w.imageRefused(q.Spec.Pool) || !w.pausedSince[q.Spec.Pool].IsZero() || w.Now.Before(w.heldUntil) {
 				delete(w.roomSince, q.RequestID)
 				continue
 			}

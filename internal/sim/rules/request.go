@@ -130,7 +130,7 @@ func (w *Watcher) outstanding(q lifecycle.Request) int {
 
 // Released checks a release: after it no request of the run is open and no record names the
 // run. Excepted are the hosts of a later attempt, what was under way when the release began,
-// hosts that a job or an operator keeps, or that a job kept when the release looked at them, and hosts that were not heard yet.
+// hosts that a job or an operator keeps, those of a fleet that was held since, or that a job kept when the release looked at them, and hosts that were not heard yet.
 func (w *Watcher) Released(repository, runID string, attempt int, began time.Time) {
 	if w.lost {
 		return // a request or a host of the run may be back as it was before
@@ -139,7 +139,7 @@ func (w *Watcher) Released(repository, runID string, attempt int, began time.Tim
 	records := engine.Must1(w.Truth.ListInstances(engine.Background, lifecycle.Filter{RunID: runID}, lifecycle.PageOf{Limit: 1000})).Items
 	for _, r := range records {
 		report := engine.Must1(w.Truth.Reports(engine.Background, []string{r.HostKey}))[r.HostKey]
-		if r.Repository != repository || attempt > 0 && r.RunAttempt > attempt || report.Busy || w.notHeardYet(r, report, began) || r.Held(began) || w.of(r.HostKey).idleSince.After(began.Add(-world.MaxLag)) ||
+		if r.Repository != repository || attempt > 0 && r.RunAttempt > attempt || report.Busy || w.notHeardYet(r, report, began) || r.Held(began) || w.heldUntil.After(began) || w.of(r.HostKey).idleSince.After(began.Add(-world.MaxLag)) ||
 			!w.of(r.HostKey).assignedAt.Before(began.Add(-world.MaxLag)) {
 			continue
 		}

@@ -21,9 +21,10 @@ type Watcher struct {
 	writtenAt map[string]time.Time
 	// settledAt is when a request first had no use for some host.
 	settledAt map[string]time.Time
-	// heldSince is when the fleet's hold came into force. roomSince is when there was first
+	// heldSince is when the fleet's hold came into force, and heldUntil when it ends or ended. roomSince is when there was first
 	// room for a request that waits for it, by request id.
 	heldSince time.Time
+	heldUntil time.Time
 	roomSince map[string]time.Time
 	// pausedSince is since when a pool is paused, by its name.
 	pausedSince map[string]time.Time
