@@ -55,12 +55,12 @@ func (h *history) replacedLately(now time.Time) bool {
 	return h.wasReplaced() && now.Add(clockSlack).Before(h.mayRunUntil)
 }
 
-// releasedAsBooting reports whether a run is released within a minute after the record of its host became one of a host that
+// releasedAsBooting reports whether a run is released, or its request rolled back, within a minute after the record of its host became one of a host that
 // boots, which has no report. Then controld cannot know that the host did more.
 func (w *Watcher) releasedAsBooting(l *history, before lifecycle.Record) bool {
 	q, err := w.Truth.Request(engine.Background, before.Repository, before.RunID, before.RequestID)
 	return err == nil && before.State == lifecycle.StateCreated && l.wasReplaced() && w.Now.Sub(l.replacedAt) < time.Minute &&
-		q.Released() && w.Now.Sub(q.ReleasedAt) < time.Minute
+		(q.Released() || q.Outcome == lifecycle.OutcomeShort) && w.Now.Sub(w.settledAt[q.RequestID]) < time.Minute
 }
 
 // keptAsRestored reports whether controld has kept a host with a restored record for as long as it can: it does not know the longer
