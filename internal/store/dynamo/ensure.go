@@ -139,7 +139,7 @@ func (e *ensurer) create(ctx context.Context) error {
 	})
 }
 
-// codeMakesOthers says that so many other tables with indexes are being made that this one has to wait. How many an account may make at
+// codeMakesOthers says that so many other tables or indexes are being made that this one has to wait. How many an account may make at
 // once differs: the API reference of CreateTable says one in one place, and up to 250 in another.
 const codeMakesOthers = "LimitExceededException"
 
@@ -276,13 +276,7 @@ func (e *ensurer) addIndex(ctx context.Context, x indexSchema) error {
 		e.changedIndex(x.name, "it was missing")
 		return nil
 	}
-	keys := schema{hash: e.schema.hash, sort: e.schema.sort, indexes: []indexSchema{x}}
-	_, err := e.client.UpdateTable(ctx, &dynamodb.UpdateTableInput{
-		TableName: e.name(), AttributeDefinitions: attributes(keys),
-		GlobalSecondaryIndexUpdates: []types.GlobalSecondaryIndexUpdate{{Create: &types.CreateGlobalSecondaryIndexAction{
-			IndexName: &x.name, KeySchema: keySchema(x.hash, x.sort), Projection: projection(x),
-		}}},
-	})
+	err := e.orderIndex(ctx, x)
 	if err == nil {
 		e.changedIndex(x.name, "it was missing")
 		_, err = e.active(ctx)
@@ -294,7 +288,28 @@ func (e *ensurer) addIndex(ctx context.Context, x indexSchema) error {
 			return e.checkIndex(x, table)
 		}
 	}
-	return e.failed("add index "+x.name+" to table", err)
+	return err
+}
+
+// orderIndex has DynamoDB begin an index.
+func (e *ensurer) orderIndex(ctx context.Context, x indexSchema) error {
+	keys := schema{hash: e.schema.hash, sort: e.schema.sort, indexes: []indexSchema{x}}
+	input := &dynamodb.UpdateTableInput{
+		TableName: e.name(), AttributeDefinitions: attributes(keys),
+		GlobalSecondaryIndexUpdates: []types.GlobalSecondaryIndexUpdate{{Create: &types.CreateGlobalSecondaryIndexAction{
+			IndexName: &x.name, KeySchema: keySchema(x.hash, x.sort), Projection: projection(x),
+		}}},
+	}
+	return e.wait(ctx, "wait to add index "+x.name+" to table", func(ctx context.Context) (bool, error) {
+		_, err := e.client.UpdateTable(ctx, input)
+		switch {
+		case err == nil:
+			return true, nil
+		case aws.Code(err) == codeMakesOthers:
+			return false, nil
+		}
+		return false, e.failed("add index "+x.name+" to table", err)
+	})
 }
 
 const (

@@ -211,6 +211,53 @@ func TestTablesOneAfterAnother(t *testing.T) {
 	}
 }
 
+// oneIndexAtATime refuses to add indexes to other tables while the first is being added. That takes longer than the SDK repeats a call, five
+// times for each of two other tables.
+func oneIndexAtATime(p *awstest.Proxy) *int {
+	const lasts = 12
+	var mu sync.Mutex
+	making, refused := "", 0
+	p.Handle("dynamodb", "UpdateTable", func(w http.ResponseWriter, r *http.Request, forward forward) {
+		var request struct {
+			TableName                   string
+			GlobalSecondaryIndexUpdates []any
+		}
+		body, _ := io.ReadAll(r.Body)
+		_ = json.Unmarshal(body, &request) // else DynamoDB Local refuses it
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case len(request.GlobalSecondaryIndexUpdates) == 0:
+		case making == "":
+			making = request.TableName
+		case making != request.TableName && refused < lasts:
+			refused++
+			awstest.Fail(w, r, http.StatusBadRequest, "LimitExceededException", "Subscriber limit exceeded: There is a limit to the number of tables with secondary indexes that can be created simultaneously")
+			return
+		}
+		forward(r).Write(w)
+	})
+	return &refused
+}
+
+// TestIndexesOneAfterAnother: an account that may make one index at a time gets those of all its tables.
+func TestIndexesOneAfterAnother(t *testing.T) {
+	racepass.CoveredBy(t, "TestReplicasEnsureAtOnce")
+	t.Parallel()
+	w, _ := ensuring(t)
+	w.wantEnsure(t, false, created...)
+	w.dropIndex(t, "remuda-instances", "by-run")
+	w.dropIndex(t, "remuda-requests", "by-due")
+	w.dropIndex(t, "remuda-jobs", "by-due")
+	refused := oneIndexAtATime(w.proxy)
+	w.wantEnsure(t, false, "index remuda-instances/by-run created", "index remuda-requests/by-due created", "index remuda-jobs/by-due created")
+	w.wantEnsure(t, true)
+	if *refused == 0 {
+		t.Error("DynamoDB refused nothing, so the test shows nothing")
+	}
+}
+
 // TestEnsureMends what an operator changed, or an older version made.
 func TestEnsureMends(t *testing.T) {
 	racepass.CoveredBy(t, "TestReplicasEnsureAtOnce")
