@@ -64,7 +64,7 @@ type EC2 struct {
 	limits    []Limit
 	tokens    map[string]remembered
 	deleted   map[string]map[string]bool // versions, by template
-	unmatched bool                       // a call whose requirements no type meets is refused
+	unmatched bool                       // a call whose requirements no type meets is answered
 	hiding    bool
 	hidden    map[string]bool
 	profiles  map[string]string // instance profiles, by instance
@@ -157,9 +157,9 @@ func (e *EC2) SetLimits(limits ...Limit) {
 	e.limits = limits
 }
 
-// RefuseUnmatched has EC2 refuse the calls whose requirements no type meets, as in runs-on/runs-on#464. Without it such a call is answered with
-// UnfulfillableCapacity in its Errors. AWS documents neither.
-func (e *EC2) RefuseUnmatched() {
+// AnswerUnmatched has EC2 answer the calls whose requirements no type meets with UnfulfillableCapacity in their Errors. Without it such a call is
+// refused as a whole, as in runs-on/runs-on#464. AWS documents neither.
+func (e *EC2) AnswerUnmatched() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.unmatched = true

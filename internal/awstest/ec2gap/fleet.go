@@ -54,7 +54,7 @@ func (f *fleet) launch() (*awstest.Answer, *ec2Error) {
 		f.fail(offering{usage: usage}, *failure)
 	case failure != nil:
 		return nil, failure
-	case len(options) == 0 && f.e.refusesUnmatched():
+	case len(options) == 0 && !f.e.answersUnmatched():
 		return nil, &ec2Error{"InvalidParameterValue", "We couldn't find any instance pools that match your instance requirements. " +
 			"Change your instance requirements, and try again."}
 	case len(options) == 0:
@@ -72,7 +72,7 @@ func (f *fleet) launch() (*awstest.Answer, *ec2Error) {
 	).answer(), nil
 }
 
-func (e *EC2) refusesUnmatched() bool {
+func (e *EC2) answersUnmatched() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.unmatched

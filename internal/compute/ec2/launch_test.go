@@ -244,7 +244,8 @@ func TestWhatIsShortIsSaid(t *testing.T) {
 			"no spot capacity of " + only[0] + ", " + only[1] + " in us-east-1a, us-east-1b (AuthFailure.ServiceLinkedRoleCreationNotPermitted); " +
 				"create the role once, with aws iam create-service-linked-role --aws-service-name spot.amazonaws.com"},
 		"no pattern of a type": {nil, func(o *lifecycle.LaunchOrder) { o.InstanceTypes = []string{"x9*"} }, 0,
-			"no on-demand capacity of x9* with 2 vCPU and 4096 MiB (UnfulfillableCapacity)"},
+			"EC2 sells no on-demand machines of x9* with 2 vCPU and 4096 MiB in us-east-1a, us-east-1b (InvalidParameterValue): allow other types or sizes, " +
+				"which the architectures of the images of pool default have, or add subnets in other zones to the pool"},
 		"nothing that the pool allows": {nil, func(o *lifecycle.LaunchOrder) { o.PoolTypes = []string{"r*"} }, 0,
 			"no type that the request allows (" + only[0] + ", " + only[1] + ") is one that pool default allows (r*)"},
 		"a version that is gone": {nil, func(o *lifecycle.LaunchOrder) { o.TemplateVersion = "9" }, 0,
@@ -277,7 +278,6 @@ func TestNoPoolsInACallIsAShortage(t *testing.T) {
 	racepass.CoveredBy(t, "TestConformance")
 	w := newWorld(t)
 	c := w.ready(t, w.options())
-	w.RefuseUnmatched()
 	o := order(t, c, 1, 2)
 	o.UsageClass, o.InstanceTypes = lifecycle.UsageSpot, []string{"x9*"}
 	equal(t, "why", "EC2 sells no spot machines of x9* with 2 vCPU and 4096 MiB in us-east-1a, us-east-1b (InvalidParameterValue): allow other types or sizes, "+
@@ -285,6 +285,17 @@ func TestNoPoolsInACallIsAShortage(t *testing.T) {
 	equal(t, "exhausted", []lifecycle.Offering(nil), c.Exhausted(lifecycle.UsageSpot))
 	o.Number, o.Token, o.InstanceTypes = 2, "q/2", []string{"c*"}
 	launch(t, c, o)
+}
+
+// It may also answer such a call, with a code in its Errors.
+func TestNoPoolsInAnAnswerIsAShortage(t *testing.T) {
+	racepass.CoveredBy(t, "TestConformance")
+	w := newWorld(t)
+	c := w.ready(t, w.options())
+	w.AnswerUnmatched()
+	o := order(t, c, 1, 2)
+	o.UsageClass, o.InstanceTypes = lifecycle.UsageSpot, []string{"x9*"}
+	equal(t, "why", "no spot capacity of x9* with 2 vCPU and 4096 MiB (UnfulfillableCapacity)", short(t, c, o, 0).Reason)
 }
 
 // The code alone says nothing: what else is wrong with a call stays refused.

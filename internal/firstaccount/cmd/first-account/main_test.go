@@ -110,7 +110,10 @@ func TestRefuted(t *testing.T) {
 		},
 		"what no type meets is said otherwise": {
 			args: []string{"--only", "errors"}, refuted: []string{"none-fits", "none-fits-said"}, also: []string{"errors-in-answer"},
-			world: func(w *world) { w.proxy.Wrap("ec2", "CreateFleet", without("UnfulfillableCapacity")) },
+			world: func(w *world) {
+				w.gap.AnswerUnmatched()
+				w.proxy.Wrap("ec2", "CreateFleet", without("UnfulfillableCapacity"))
+			},
 		},
 		"CreateFleet is throttled": {
 			args: []string{"--only", "rate"}, refuted: []string{"rate-one", "rate-two"},
@@ -156,10 +159,10 @@ func TestRefuted(t *testing.T) {
 	}
 }
 
-// TestRefusedCallOfNoPools has EC2 refuse a call that no type meets, which controld knows too.
-func TestRefusedCallOfNoPools(t *testing.T) {
+// TestAnsweredCallOfNoPools has EC2 answer a call that no type meets, which controld knows too. In the other tests EC2 refuses it.
+func TestAnsweredCallOfNoPools(t *testing.T) {
 	w := newWorld(t)
-	w.gap.RefuseUnmatched()
+	w.gap.AnswerUnmatched()
 	code := w.run("--yes", "--only", "errors", "--output", "json")
 	got := w.verdicts()
 	if code != 0 || got["none-fits"] != findings.Confirmed || got["none-fits-said"] != findings.Confirmed {
