@@ -11,8 +11,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	sdk "github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/servicequotas"
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/remuda-ci/remuda/internal/aws"
@@ -35,18 +33,6 @@ type accountProbe struct {
 	quota func(ctx context.Context, code string) (float64, error)
 	// fleets are the prefixes of the fleets that are there.
 	fleets func(ctx context.Context) ([]string, error)
-}
-
-// quotaOf returns a function that reads quotas of EC2.
-func quotaOf(cfg sdk.Config) func(context.Context, string) (float64, error) {
-	client := servicequotas.NewFromConfig(cfg)
-	return func(ctx context.Context, code string) (float64, error) {
-		out, err := client.GetServiceQuota(ctx, &servicequotas.GetServiceQuotaInput{ServiceCode: sdk.String("ec2"), QuotaCode: &code})
-		if err != nil {
-			return 0, aws.Wrap("read quota "+code, err)
-		}
-		return sdk.ToFloat64(out.Quota.Value), nil
-	}
 }
 
 // accountReport is what config check --aws says about an account.
@@ -82,15 +68,6 @@ type permissionCheck struct {
 	Result string `json:"result"`
 	Action string `json:"action"`
 	Of     string `json:"of,omitempty"`
-	Detail string `json:"detail,omitempty"`
-}
-
-// quotaCheck is a quota beside what the pools need when they are full.
-type quotaCheck struct {
-	Result string `json:"result"`
-	Code   string `json:"code"`
-	VCPU   int    `json:"vcpu"`
-	Needed int    `json:"needed"`
 	Detail string `json:"detail,omitempty"`
 }
 
@@ -232,60 +209,4 @@ func rehearsals(c *config.Config) []lifecycle.LaunchOrder {
 		}
 	}
 	return orders
-}
-
-// vcpuQuotas are the quotas of vCPU of EC2's standard families, by their codes in Service Quotas.
-var vcpuQuotas = []struct {
-	usage lifecycle.UsageClass
-	code  string
-	name  string
-}{
-	{lifecycle.UsageOnDemand, "L-1216C47A", "Running On-Demand Standard instances"},
-	{lifecycle.UsageSpot, "L-34B43A08", "All Standard Spot Instance Requests"},
-}
-
-// checkQuotas reads the quotas that the pools need.
-func checkQuotas(ctx context.Context, c *config.Config, probe *accountProbe) []quotaCheck {
-	checks := []quotaCheck{}
-	for _, q := range vcpuQuotas {
-		needed, parts := neededVCPU(c, q.usage)
-		if len(parts) == 0 {
-			continue
-		}
-		check := quotaCheck{Result: resultEnough, Code: q.code, Needed: needed, Detail: q.name + "; needed: " + strings.Join(parts, ", ")}
-		value, err := probe.quota(ctx, q.code)
-		check.VCPU = int(value)
-		switch {
-		case err != nil:
-			check.Result, check.Detail = resultUnknown, fmt.Sprintf("%s: %v", check.Detail, err)
-		case check.VCPU < needed:
-			check.Result, check.Detail = resultSmall, check.Detail+"; ask Service Quotas for more, or write a smaller maximum"
-		}
-		checks = append(checks, check)
-	}
-	return checks
-}
-
-// neededVCPU is how many vCPU the hosts of a usage class have when each pool has its maximum of its largest class, and that pool by pool. A host
-// may have up to twice the vCPU of its class, so this is the least.
-func neededVCPU(c *config.Config, usage lifecycle.UsageClass) (needed int, parts []string) {
-	for _, name := range slices.Sorted(maps.Keys(c.Pools)) {
-		if !slices.Contains(c.PoolUsageClasses(name), usage) {
-			continue
-		}
-		largest := ""
-		for _, class := range c.PoolResourceClasses(name) {
-			if largest == "" || c.ResourceClasses[class].CPU > c.ResourceClasses[largest].CPU {
-				largest = class
-			}
-		}
-		hosts, cpu := c.Pools[name].Maximum, c.ResourceClasses[largest].CPU
-		if hosts == nil {
-			parts = append(parts, fmt.Sprintf("pool %s has no maximum, each %s takes %d", name, largest, cpu))
-			continue
-		}
-		needed += *hosts * cpu
-		parts = append(parts, fmt.Sprintf("%d of pool %s (%d x %s)", *hosts*cpu, name, *hosts, largest))
-	}
-	return needed, parts
 }
