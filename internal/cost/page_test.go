@@ -82,6 +82,7 @@ Prices:
 		"EC2":      fmt.Sprintf("%s an hour of %s, to compare with", money(prices.Machine), prices.MachineType),
 		"VPC": fmt.Sprintf("%s an hour of a NAT gateway and %s a gigabyte through it; %s an hour of a public address",
 			money(prices.NAT), money(prices.NATTraffic), money(prices.Address)),
+		"ELB":        fmt.Sprintf("%s an hour of a network load balancer", money(prices.LoadBalancer)),
 		"EBS":        fmt.Sprintf("%s a gigabyte and month of gp3", money(prices.VolumeGiB)),
 		"CloudTrail": fmt.Sprintf("%s per million data events", money(prices.DataEvents)),
 	}

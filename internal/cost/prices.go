@@ -20,6 +20,8 @@ type Prices struct {
 	ControldType string
 	// Address is an hour of a public IPv4 address, NAT an hour of a NAT gateway, NATTraffic a gigabyte through it.
 	Address, NAT, NATTraffic float64
+	// LoadBalancer is an hour of a network load balancer, without what passes through it.
+	LoadBalancer float64
 	// VolumeGiB and SnapshotGiB are a gibibyte of gp3 and of a snapshot for a month.
 	VolumeGiB, SnapshotGiB float64
 	// DataEvents: per million data events of CloudTrail.
@@ -43,6 +45,7 @@ var Current = Prices{
 		{"EC2", "https://aws.amazon.com/ec2/pricing/on-demand/",
 			"[June 2026](https://www.factualminds.com/blog/amazon-ec2-on-demand-pricing-instance-families-2026/)"},
 		{"VPC", "https://aws.amazon.com/vpc/pricing/", "[February 2026](https://cloudburn.io/blog/aws-nat-gateway-pricing)"},
+		{"ELB", "https://aws.amazon.com/elasticloadbalancing/pricing/", "[2025](https://clustercost.com/blog/network-load-balancer-pricing-2025)"},
 		{"EBS", "https://aws.amazon.com/ebs/pricing/", "[a guide](https://www.cloudbolt.io/guide-to-aws-cost-optimization/aws-ebs-pricing/)"},
 		{"CloudTrail", "https://aws.amazon.com/cloudtrail/pricing/", "the same page"},
 	},
@@ -56,6 +59,7 @@ var Current = Prices{
 	Address:       0.005,
 	NAT:           0.045,
 	NATTraffic:    0.045,
+	LoadBalancer:  0.0225,
 	VolumeGiB:     0.08,
 	SnapshotGiB:   0.05,
 	DataEvents:    1,
