@@ -330,6 +330,8 @@ func TestCheckOfPermissionsAndQuotas(t *testing.T) {
 	} else {
 		says(got, 0, overlaps)
 	}
+	a.ec2.DenyFor("RunInstances", "iam:PassRole")
+	says(check(), exitFailure, "denied     ec2:RunInstances        pool build, spot         it needs iam:PassRole; attach the statements HostRole of `controld iam`")
 	a.ec2.Deny("RunInstances")
 	delete(a.quotas, "L-1216C47A")
 	denied := check()

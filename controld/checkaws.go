@@ -165,13 +165,26 @@ func checkPermissions(ctx context.Context, c *config.Config, probe *accountProbe
 		case r.NotTried != "":
 			check.Result, check.Detail = resultNotTried, r.NotTried
 		case r.Denied():
-			check.Result, check.Detail = resultDenied, "attach the statements "+strings.Join(statementsWith(policy, r.Action), ", ")+" of `controld iam`"
+			check.Result, check.Detail = resultDenied, remedy(policy, r)
 		case r.Err != nil:
 			check.Result, check.Detail = resultFailed, r.Err.Error()
 		}
 		checks = append(checks, check)
 	}
 	return checks
+}
+
+// remedy says what is missing for a call that was denied. EC2 may name another action than that of the call.
+func remedy(policy aws.Document, r ec2.Rehearsal) string {
+	needs, missing := "", r.Missing()
+	if missing != r.Action {
+		needs = "it needs " + missing + "; "
+	}
+	names := statementsWith(policy, missing)
+	if len(names) == 0 {
+		return needs + "no statement of `controld iam` gives it: " + r.Err.Error()
+	}
+	return needs + "attach the statements " + strings.Join(names, ", ") + " of `controld iam`"
 }
 
 // statementsWith names the statements of a policy that have an action.

@@ -72,14 +72,14 @@ type EC2 struct {
 	aged      map[string]bool // images that are deprecated
 	dying     *ec2Error       // why instances that are launched end at once
 	dead      map[string]ec2Error
-	denied    map[string]bool       // operations
+	denied    map[string]string     // the action that is missing, by operation
 	templates map[string]url.Values // tags, by launch template
 }
 
 // Install puts the hooks into a proxy in front of moto.
 func Install(p *awstest.Proxy) *EC2 {
 	e := &EC2{
-		tokens: map[string]remembered{}, deleted: map[string]map[string]bool{}, hidden: map[string]bool{}, profiles: map[string]string{}, impaired: map[string]bool{}, aged: map[string]bool{}, dead: map[string]ec2Error{}, denied: map[string]bool{}, templates: map[string]url.Values{},
+		tokens: map[string]remembered{}, deleted: map[string]map[string]bool{}, hidden: map[string]bool{}, profiles: map[string]string{}, impaired: map[string]bool{}, aged: map[string]bool{}, dead: map[string]ec2Error{}, denied: map[string]string{}, templates: map[string]url.Values{},
 	}
 	for operation, hook := range map[string]awstest.Hook{
 		"CreateFleet":                    e.permitted(e.createFleet),
@@ -100,10 +100,13 @@ func Install(p *awstest.Proxy) *EC2 {
 }
 
 // Deny has EC2 refuse an operation as a policy does that does not allow it, with DryRun and without.
-func (e *EC2) Deny(operation string) {
+func (e *EC2) Deny(operation string) { e.DenyFor(operation, "ec2:"+operation) }
+
+// DenyFor has EC2 refuse an operation since another action is not allowed, such as iam:PassRole.
+func (e *EC2) DenyFor(operation, action string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.denied[operation] = true
+	e.denied[operation] = action
 }
 
 // permitted answers a call that is denied, and a call with DryRun that would be made: moto knows neither for a fleet. With DryRun nothing is
@@ -118,10 +121,10 @@ func (e *EC2) permitted(next awstest.Hook) awstest.Hook {
 		denied := e.denied[form.Get("Action")]
 		e.mu.Unlock()
 		switch {
-		case denied:
+		case denied != "":
 			awstest.Fail(w, r, http.StatusForbidden, "UnauthorizedOperation", "You are not authorized to perform this operation. User: "+
-				"arn:aws:sts::123456789012:assumed-role/controld/i-0ccccccccccccccc3 is not authorized to perform: ec2:"+form.Get("Action")+
-				" because no identity-based policy allows the ec2:"+form.Get("Action")+" action. Encoded authorization failure message: 4rM7")
+				"arn:aws:sts::123456789012:assumed-role/controld/i-0ccccccccccccccc3 is not authorized to perform: "+denied+
+				" because no identity-based policy allows the "+denied+" action. Encoded authorization failure message: 4rM7")
 		case form.Get("DryRun") == "true":
 			if err := checkDry(form); err != nil {
 				awstest.Fail(w, r, http.StatusBadRequest, err.code, err.message)

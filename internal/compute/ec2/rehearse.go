@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	service "github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/smithy-go"
 
 	"github.com/remuda-ci/remuda/internal/aws"
 	"github.com/remuda-ci/remuda/internal/compute/catalogue"
@@ -27,6 +29,20 @@ type Rehearsal struct {
 
 // Denied reports whether the caller lacks a permission for the call.
 func (r Rehearsal) Denied() bool { return aws.Code(r.Err) == codeUnauthorized }
+
+// Missing is the action that a denied call lacks, as far as EC2 says: a launch also needs iam:PassRole.
+func (r Rehearsal) Missing() string {
+	var said smithy.APIError
+	if errors.As(r.Err, &said) {
+		if named := notAuthorized.FindStringSubmatch(said.ErrorMessage()); named != nil {
+			return named[1]
+		}
+	}
+	return r.Action
+}
+
+// notAuthorized finds the action in EC2's message (IAM User Guide, "Troubleshoot access denied error messages").
+var notAuthorized = regexp.MustCompile(`is not authorized to perform: ([a-z0-9-]+:[A-Za-z]+)`)
 
 // The answers of EC2 to a call with DryRun (API reference, "Common query parameters").
 const (
