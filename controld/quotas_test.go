@@ -31,7 +31,7 @@ func TestQuotasOfFamilies(t *testing.T) {
 		"x2gd.*":            {"L-7295265B", "L-E3A00192"},
 	} {
 		c := &config.Config{
-			Pools:           map[string]config.Pool{"build": {InstanceTypes: strings.Fields(types), Maximum: 4}},
+			Pools:           map[string]config.Pool{"build": {InstanceTypes: strings.Fields(types), Maximum: new(4)}},
 			ResourceClasses: map[string]config.ResourceClass{"xlarge": {CPU: 4, MemoryMiB: 8192}},
 		}
 		got := checkQuotas(t.Context(), c, &accountProbe{quota: func(context.Context, string) (float64, error) { return 0, nil }})

@@ -462,7 +462,7 @@ func TestTheMarkOfAHoldGoesWithItsCause(t *testing.T) {
 }
 
 // Many hosts of a held fleet are silent as they are released. None is ended for it, by controld or by its agent, which
-// reads its record all the same.
+// reads its record anyway.
 func TestAHeldFleetInWhichManyHostsAreSilent(t *testing.T) {
 	inBubble(t, func(ctx context.Context, t *testing.T, w *world) {
 		w.mustProvision(ctx, demand("1", "a", 5))
