@@ -18,7 +18,7 @@ import (
 
 // bugSeeds are the lives in which every planted bug must be caught, and in which
 // every rule must hold without it (TestLives).
-const bugSeeds = 320
+const bugSeeds = 420
 
 // bugsAtOnce bounds how many programs run, and bounds are explored, beside each other.
 const bugsAtOnce = 2

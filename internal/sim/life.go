@@ -70,6 +70,7 @@ func (l *life) configure() {
 	l.heat()
 	l.calmDown()
 	l.poolJobs()
+	l.Pausing = l.pausing()
 }
 
 // launchRate is so low in some lives that most launches are gathered.

@@ -37,7 +37,9 @@ type World struct {
 	GitHub     *GitHub
 	// Hot: some pool has hosts that listen before a run claims them.
 	Hot bool
-	ECS ECS
+	// Pausing: operators pause pools.
+	Pausing bool
+	ECS     ECS
 	// StoreAwayUntil and CloudAwayUntil are when the store and the cloud answer again.
 	StoreAwayUntil, CloudAwayUntil time.Time
 	// ReportsAwayUntil is when the store takes reports again: until then all hosts are silent.
