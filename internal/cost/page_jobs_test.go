@@ -92,6 +92,7 @@ These find nothing to do. The first pool has as many hosts at work as it may hav
 			money(hourly.Dollars(prices)), money(hourly.Times(monthHours).Dollars(prices)))
 	}
 	line(`
+The pause of a pool is read beside this, at most once in 5 seconds: $0.066 a month for each job pool, and for another pool only while it is asked for hosts.
 Reconciling reads waiting jobs, a unit for each, up to twice the pool's maximum and at least 100.`)
 }
 
