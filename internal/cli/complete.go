@@ -24,31 +24,36 @@ func (a *App) ContextNames() []string {
 	return names
 }
 
-// PoolNames are the names of the pools, for completion, as HostNames.
+// PoolNames are the names of the pools, for completion.
 func (a *App) PoolNames(ctx context.Context) []string {
-	s, err := a.open()
-	if err != nil {
-		return nil
-	}
-	defer s.close()
-	if s.target.TokenFile != "" {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, completeWithin)
-	defer cancel()
-	list, err := s.fleet.ListPools(ctx, &remudav1.ListPoolsRequest{PageSize: pageSize})
-	if err != nil {
-		return nil
-	}
-	var names []string
-	for _, p := range list.GetPools() {
-		names = append(names, p.GetName())
-	}
-	return names
+	return a.complete(ctx, func(ctx context.Context, s *session) (names []string) {
+		list, err := s.fleet.ListPools(ctx, &remudav1.ListPoolsRequest{PageSize: pageSize})
+		if err != nil {
+			return nil
+		}
+		for _, p := range list.GetPools() {
+			names = append(names, p.GetName())
+		}
+		return names
+	})
 }
 
-// HostNames are the ids of the hosts, for completion. Nothing is asked with a token, which counts once.
+// HostNames are the ids of the hosts, for completion.
 func (a *App) HostNames(ctx context.Context) []string {
+	return a.complete(ctx, func(ctx context.Context, s *session) (names []string) {
+		list, err := s.hosts(ctx, &remudav1.ListInstancesRequest{States: alive})
+		if err != nil {
+			return nil
+		}
+		for _, h := range (view.Filter{}).Apply(list, a.Now()) {
+			names = append(names, h.GetInstanceId()+"\t"+view.State(h)+" "+h.GetRepository()+" "+h.GetRunId())
+		}
+		return names
+	})
+}
+
+// complete asks controld for names, without an error. Nothing is asked with a token, which counts once.
+func (a *App) complete(ctx context.Context, names func(context.Context, *session) []string) []string {
 	s, err := a.open()
 	if err != nil {
 		return nil
@@ -59,13 +64,5 @@ func (a *App) HostNames(ctx context.Context) []string {
 	}
 	ctx, cancel := context.WithTimeout(ctx, completeWithin)
 	defer cancel()
-	list, err := s.hosts(ctx, &remudav1.ListInstancesRequest{States: alive})
-	if err != nil {
-		return nil
-	}
-	var names []string
-	for _, h := range (view.Filter{}).Apply(list, a.Now()) {
-		names = append(names, h.GetInstanceId()+"\t"+view.State(h)+" "+h.GetRepository()+" "+h.GetRunId())
-	}
-	return names
+	return names(ctx, s)
 }

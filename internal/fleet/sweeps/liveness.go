@@ -56,8 +56,9 @@ func (s *LivenessSweep) read(ctx context.Context, now time.Time) (op.Progress, e
 
 // busy counts the hosts with a job whose agents are heard.
 func busy(reports map[string]lifecycle.Report, now time.Time) (n int) {
+	silence := lifecycle.DefaultPolicy().Silence
 	for _, p := range reports {
-		if p.Busy && now.Sub(p.HeartbeatAt) < lifecycle.DefaultPolicy().Silence {
+		if p.Busy && now.Sub(p.HeartbeatAt) < silence {
 			n++
 		}
 	}
