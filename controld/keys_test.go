@@ -223,6 +223,7 @@ var keyRows = []keyRow{
 	{key: "pools.<name>.jobs_read_metadata", value: "true", aws: true, got: ofEC2(func(p ec2.Pool) any { return p.JobsReadMetadata }), want: true},
 	{key: "pools.<name>.default_labels", value: "true", got: ofPool(func(p fleet.Pool) any { return p.DefaultLabels }), want: true},
 	{key: "pools.<name>.max_uses", value: "4", got: ofPolicy(func(p lifecycle.Policy) any { return p.MaxUses }), want: 4},
+	{key: "pools.<name>.awake", value: "50", got: ofPolicy(func(p lifecycle.Policy) any { return p.Awake }), want: 50},
 	{key: "pools.<name>.max_age", value: "4h", got: ofPolicy(func(p lifecycle.Policy) any { return p.MaxAge }), want: 4 * time.Hour},
 	{key: "pools.<name>.drift", value: "ignore", got: ofPolicy(func(p lifecycle.Policy) any { return p.Drift }), want: lifecycle.DriftIgnore},
 	{key: "pools.<name>.standby", value: "clean", got: ofPolicy(func(p lifecycle.Policy) any { return p.Standby }), want: lifecycle.StandbyClean},

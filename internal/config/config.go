@@ -164,6 +164,8 @@ type Pool struct {
 	PostRelease string `yaml:"post_release"`
 	// EC2 is what differs from AWS.EC2 for this pool; nil: nothing.
 	EC2 *EC2 `yaml:"ec2"`
+	// Awake is how many of its newest clean hosts never rest. A claim of as many never waits for one that rests.
+	Awake int `yaml:"awake"`
 	// Maximum is how many hosts it may have at once, whatever they do; 0: none, and nil: any number.
 	Maximum *int `yaml:"maximum"`
 	// SpotBreaker pauses launches of spot hosts after many interruptions.
@@ -186,6 +188,7 @@ type SpotBreaker struct {
 
 // SetDefaults makes a pool that a file names start from the same values as the default pool.
 func (p *Pool) SetDefaults() {
+	p.Awake = lifecycle.DefaultPolicy().Awake
 	p.Reuse, p.Drift = lifecycle.ReuseSameRepository, lifecycle.DriftLeave
 	p.SpotBreaker = SpotBreaker{Within: 10 * time.Minute, Pause: 30 * time.Minute}
 }

@@ -45,7 +45,8 @@ timeouts: {idle: 90s}
 	want.GitHub.TokenEnv = "GITHUB_TOKEN"
 	want.ResourceClasses["large"] = config.ResourceClass{CPU: 2, MemoryMiB: 8192}
 	want.ResourceClasses["tiny"] = config.ResourceClass{CPU: 1, MemoryMiB: 512}
-	want.Pools["build"] = config.Pool{Reuse: lifecycle.ReuseSameRepository, Drift: lifecycle.DriftLeave, SpotBreaker: config.Default().Pools[config.DefaultPool].SpotBreaker,
+	want.Pools["build"] = config.Pool{Reuse: lifecycle.ReuseSameRepository, Drift: lifecycle.DriftLeave, Awake: 10,
+		SpotBreaker:  config.Default().Pools[config.DefaultPool].SpotBreaker,
 		UsageClasses: []lifecycle.UsageClass{lifecycle.UsageSpot}, MaxRuntime: &hour}
 	want.Timeouts.Idle = 90 * time.Second
 	if d := cmp.Diff(want, got); d != "" {
@@ -97,7 +98,7 @@ func TestPolicies(t *testing.T) {
 	c := parse(t, `
 timeouts: {creation: 1s, claim: 2s, max_runtime: 3s, release: 4s, idle: 41s, silence: 45s, external: 6s, unattended: 7s, claim_margin: 8s, forget: 9m}
 pools:
-  own: {max_runtime: 30s, idle_time: 50s, max_uses: 3, max_age: 48h, drift: ignore, reuse: same-owner}
+  own: {max_runtime: 30s, idle_time: 50s, max_uses: 3, max_age: 48h, drift: ignore, reuse: same-owner, awake: 50}
 `)
 	want := lifecycle.Policy{
 		CreationTimeout: time.Second, ClaimTimeout: 2 * time.Second, MaxRuntime: 3 * time.Second, ReleaseTimeout: 4 * time.Second,
@@ -110,6 +111,7 @@ pools:
 		t.Error(d)
 	}
 	want.MaxAge, want.Drift, want.Standby = 48*time.Hour, lifecycle.DriftIgnore, lifecycle.StandbyClean // an owner has several repositories
+	want.Awake = 50
 	want.MaxRuntime, want.IdleTime, want.MaxUses, want.Reuse = 30*time.Second, 50*time.Second, 3, lifecycle.ReuseSameOwner
 	if d := cmp.Diff(want, c.Policy("own")); d != "" {
 		t.Error(d)

@@ -28,7 +28,7 @@ func (c *Config) Policy(pool string) lifecycle.Policy {
 	policy.ClaimMargin = t.ClaimMargin
 	policy.ForgetAfter = t.Forget
 	policy.Reuse = p.Reuse
-	policy.MaxUses = p.MaxUses
+	policy.MaxUses, policy.Awake = p.MaxUses, p.Awake
 	policy.MaxAge, policy.Drift, policy.Standby = p.MaxAge, p.Drift, c.standby(p)
 	if p.MaxRuntime != nil {
 		policy.MaxRuntime = *p.MaxRuntime

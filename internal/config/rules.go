@@ -31,6 +31,7 @@ const (
 	maxMemoryMiB = 32 << 20
 	maxHosts     = 100_000
 	maxUses      = 1_000_000
+	maxAwake     = 200 // what a request may ask for
 	day          = 24 * time.Hour
 	// minAge is more than a boot and a short run take: below it every host would be launched for one run.
 	minAge     = 5 * time.Minute
@@ -217,6 +218,7 @@ func (c *Config) validatePool(at strictyaml.Place, name string) {
 	distinct(at.At("usage_classes"), p.UsageClasses)
 	words(at.At("instance_types"), p.InstanceTypes, instancePattern, "a pattern such as c6i.* or c*")
 	at.At("max_uses").Number(p.MaxUses, 0, maxUses)
+	at.At("awake").Number(p.Awake, 1, maxAwake)
 	if p.MaxRuntime != nil {
 		at.At("max_runtime").Between(*p.MaxRuntime, time.Second, maxRuntime)
 	}

@@ -95,6 +95,7 @@ func TestRules(t *testing.T) {
 		{"listening for an owner", "pools: {default: {standby: listening, reuse: same-owner}}", `pools.default.standby: is listening, and with reuse: same-owner a host waits for runs of several repositories`},
 		{"listening with default labels", "pools: {default: {standby: listening, default_labels: true}}", `pools.default.standby: is listening, and with default_labels GitHub`},
 		{"unknown standby", "pools: {default: {standby: hot}}", `pools.default.standby: "hot" is not allowed; known here: clean, listening`},
+		{"awake", "pools: {default: {awake: 0}}", `pools.default.awake: is 0; write a number from 1 to 200`},
 		{"uses without reuse", "pools: {default: {max_uses: 2, reuse: none}}", `pools.default.max_uses: means nothing with reuse: none`},
 		{"idle time without reuse", "pools: {default: {idle_time: 2h, reuse: none}}", `pools.default.idle_time: means nothing with reuse: none`},
 		{"runtime", "pools: {default: {max_runtime: 121h}}", `pools.default.max_runtime: is 121h0m0s; write a duration from 1s to 120h0m0s`},
