@@ -156,7 +156,7 @@ func (d *daemon) webOptions(c *config.Config, in *inputs.Inputs) web.Options {
 // gauges are those that are counted when the metrics are read.
 func (d *daemon) gauges(c *config.Config) *instrument.HostGauges {
 	return &instrument.HostGauges{
-		Store: d.records(), Jobs: d.backends.store, Guards: d.backends.store, Services: d.fleet.Services,
+		Store: d.records(), Jobs: d.backends.store, Guards: d.backends.store, Services: d.fleet.Services, WhyWaits: d.fleet.WhyWaits,
 		JobPools: slices.Sorted(maps.Keys(jobPools(c))), Pools: slices.Sorted(maps.Keys(c.Pools)), Budgets: d.hub.Budgets, Metrics: d.metrics, Log: d.log.Named("metrics"),
 	}
 }

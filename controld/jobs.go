@@ -27,11 +27,11 @@ const renewAfter = 90 * time.Second
 
 // jobOptions are the fleet's options for webhooks, job pools and the origins of runs, or nil
 // if the configuration uses none of these.
-func jobOptions(c *config.Config, store fleet.JobStore, hub fleet.GitHubJobs) *fleet.JobOptions {
+func jobOptions(c *config.Config, store fleet.JobStore, hub *github.Client) *fleet.JobOptions {
 	if c.Webhooks == nil && c.Callers.Audience == "" {
 		return nil
 	}
-	o := &fleet.JobOptions{Store: store, GitHub: hub, Pools: jobPools(c), Rules: c.Rules(), Scope: scope(c)}
+	o := &fleet.JobOptions{Store: store, GitHub: hub, Pools: jobPools(c), Rules: c.Rules(), Scope: scope(c), URL: hub.JobURL}
 	if c.Webhooks != nil {
 		o.Parse = webhook.Parse
 	}

@@ -224,6 +224,15 @@ func TestMetricsOfADaemon(t *testing.T) {
 	if _, err := s.GitHub.WaitRun(s.ctx, "403", nil); err != nil {
 		t.Fatal(err)
 	}
+	// A job of these three waits, since the pool has two hosts, and the job of the last is misspelled.
+	for run, workflow := range map[string]string{
+		"404": "on: push\njobs:\n  long:\n    strategy: {matrix: {n: [1, 2, 3]}}\n    runs-on: small\n    steps:\n      - run: sleep 300\n",
+		"405": "on: push\njobs:\n  only:\n    runs-on: smal\n    steps:\n      - run: \"true\"\n",
+	} {
+		if _, err := s.GitHub.StartRun(s.ctx, repository, run, workflow); err != nil {
+			t.Fatal(err)
+		}
+	}
 	page, seen := described(t), map[string]*family{}
 	for missing := []string{""}; len(missing) > 0; time.Sleep(100 * time.Millisecond) { // hosts are counted every 30 s
 		seen, missing = served(s.get("/metrics")), nil

@@ -26,12 +26,10 @@ func (a *App) Hosts(ctx context.Context, f HostsFlags) error {
 	if err != nil {
 		return err
 	}
-	req := &remudav1.ListInstancesRequest{States: alive, Pool: filter.Pool, Repository: filter.Repository}
+	// The run and the repository of a host of a job pool are those of its job, which the filters of the call do not know.
+	req := &remudav1.ListInstancesRequest{States: alive, Pool: filter.Pool}
 	if f.All || slices.Contains(f.States, "ended") {
 		req.States = append(slices.Clone(alive), remudav1.State_STATE_TERMINATED)
-	}
-	if !strings.Contains(filter.RunID, ":") { // the slot of a job pool is no run of the contract
-		req.RunId = filter.RunID
 	}
 	s, err := a.open()
 	if err != nil {
@@ -96,7 +94,7 @@ func (a *App) Runs(ctx context.Context, f HostsFlags) error {
 	}
 	defer s.close()
 	return a.repeat(ctx, func(ctx context.Context) error {
-		list, err := s.hosts(ctx, &remudav1.ListInstancesRequest{States: alive, Pool: filter.Pool, Repository: filter.Repository})
+		list, err := s.hosts(ctx, &remudav1.ListInstancesRequest{States: alive, Pool: filter.Pool})
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +16,7 @@ import (
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
-// Why explains a run, a job's run or a host.
+// Why explains a run, a job or a host.
 func (a *App) Why(ctx context.Context, args []string) error {
 	about, err := subject.Parse(args)
 	if err != nil {
@@ -32,6 +33,9 @@ func (a *App) Why(ctx context.Context, args []string) error {
 			return err
 		}
 		resp, err := s.explain(ctx, req)
+		if failure.CodeOf(err) == failure.NotFound && about.JobID != 0 { // its run may have been explained without webhooks too
+			resp, err = s.explain(ctx, &remudav1.ExplainRunRequest{Repository: about.Repository, RunId: about.RunID})
+		}
 		if err != nil {
 			return err
 		}
@@ -56,8 +60,11 @@ func (a *App) printWhy(resp *remudav1.ExplainRunResponse) error {
 
 func (s *session) explain(ctx context.Context, req *remudav1.ExplainRunRequest) (*remudav1.ExplainRunResponse, error) {
 	doing := fmt.Sprintf("explain run %s %s", req.GetRepository(), req.GetRunId())
-	if req.GetInstanceId() != "" {
+	switch {
+	case req.GetInstanceId() != "":
 		doing = "explain host " + req.GetInstanceId()
+	case req.GetJobId() != 0:
+		doing = fmt.Sprint("explain job ", req.GetJobId())
 	}
 	return call(ctx, s, DefaultTimeout, doing, s.fleet.ExplainRun, req)
 }
@@ -65,6 +72,9 @@ func (s *session) explain(ctx context.Context, req *remudav1.ExplainRunRequest) 
 // explainable is the request for a subject. For a run without its repository, or a slot of a job pool, the hosts say which
 // it is.
 func (s *session) explainable(ctx context.Context, about subject.Subject) (*remudav1.ExplainRunRequest, error) {
+	if about.JobID != 0 {
+		return &remudav1.ExplainRunRequest{JobId: about.JobID}, nil
+	}
 	if about.InstanceID != "" || about.Repository != "" {
 		return &remudav1.ExplainRunRequest{InstanceId: about.InstanceID, Repository: about.Repository, RunId: about.RunID}, nil
 	}
@@ -77,7 +87,7 @@ func (s *session) explainable(ctx context.Context, about subject.Subject) (*remu
 		if strings.Contains(about.RunID, ":") {
 			return &remudav1.ExplainRunRequest{InstanceId: h.GetInstanceId()}, nil
 		}
-		repositories = append(repositories, h.GetRepository())
+		repositories = append(repositories, cmp.Or(h.GetJob().GetRepository(), h.GetRepository()))
 	}
 	slices.Sort(repositories)
 	switch repositories = slices.Compact(repositories); len(repositories) {

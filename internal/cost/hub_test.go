@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/delivery"
 )
 
 // jitLength is about that of a JIT configuration: the three files of a runner,
@@ -105,12 +106,12 @@ func (h *hub) RerunFailedJobs(context.Context, string, string) error {
 }
 
 // MissedDeliveries: GitHub could hand over all.
-func (h *hub) MissedDeliveries(context.Context, time.Time) ([]lifecycle.MissedDelivery, error) {
+func (h *hub) MissedDeliveries(context.Context, time.Time) ([]delivery.Missed, error) {
 	h.asked("MissedDeliveries")
 	return nil, nil
 }
 
-func (h *hub) DeliveryPayload(context.Context, lifecycle.MissedDelivery) ([]byte, error) {
+func (h *hub) DeliveryPayload(context.Context, delivery.Missed) ([]byte, error) {
 	h.asked("DeliveryPayload")
 	return nil, lifecycle.ErrNotFound
 }

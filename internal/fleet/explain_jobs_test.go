@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
@@ -23,17 +24,48 @@ func TestExplainTellsOfJobs(t *testing.T) {
 			w.hub.queue(ctx, poolJob(2, time.Now()), time.Hour)
 			time.Sleep(time.Second)
 			e, err := w.fleet.Explain(ctx, repository, "1", time.Now())
-			if err != nil || len(e.Sentences) != 2 {
-				t.Fatalf("%v: %q", err, e.Sentences)
+			if err != nil {
+				t.Fatal(err)
 			}
-			runner := w.records()[0].RunnerName
-			if want := fmt.Sprintf("Job 1 runs on %s since ", runner); e.Sentences[0][:len(want)] != want {
-				t.Errorf("running: %q", e.Sentences[0])
-			}
-			if want := "Job 2 waits for job pool jobs since "; e.Sentences[1][:len(want)] != want {
-				t.Errorf("waiting: %q", e.Sentences[1])
+			host := w.records()[0]
+			for i, want := range []string{
+				fmt.Sprintf(`Job 1 "build" runs on %s since `, host.RunnerName),
+				fmt.Sprintf("Host %s (c5.large) is running since ", host.InstanceID),
+				`Job 2 "build" waits for job pool jobs since `,
+				"Why: pool jobs has 1 of 1 hosts, its maximum, and 1 of them are at work (pool_full). It gets a host when one of them is free.",
+				"00:00:00Z start_job: job 1 \"build\" started on " + host.RunnerName + ", ",
+			} {
+				if i >= len(e.Sentences) || !strings.HasPrefix(e.Sentences[i], want) {
+					t.Errorf("sentence %d does not begin with %q:\n%s", i, want, strings.Join(e.Sentences, "\n"))
+				}
 			}
 		})
+	})
+}
+
+// What a run's jobs did is in its history, and a job is explained by its id, also after it is over.
+func TestExplainTellsOfJobsThatAreOver(t *testing.T) {
+	inJobWorld(t, func(ctx context.Context, t *testing.T, w *world) {
+		w.hub.queue(ctx, poolJob(1, time.Now()), 90*time.Second)
+		w.hub.queue(ctx, poolJob(2, time.Now()), time.Second)
+		w.until("both are over", 10*time.Minute, w.allOver)
+		runner := w.hub.jobs[1].RunnerName
+		e, err := w.fleet.Explain(ctx, repository, "1", time.Now())
+		if want := `end_job: job 1 "build" is over: success after 1m30s on ` + runner + "."; err != nil || !strings.Contains(strings.Join(e.Sentences, "\n"), want) {
+			t.Errorf("%v: no %q in\n%s", err, want, strings.Join(e.Sentences, "\n"))
+		}
+		e, err = w.fleet.ExplainJob(ctx, 1, fleet.OfRun{}, time.Now())
+		if err != nil || len(e.Events) != 2 || len(e.Sentences) != 4 || !strings.HasPrefix(e.Sentences[0], `Job 1 "build" is of run 1 of `+repository) {
+			t.Errorf("%v: %d events\n%s", err, len(e.Events), strings.Join(e.Sentences, "\n"))
+		}
+		for of, id := range map[fleet.OfRun]int64{{}: 99, {Repository: repository, RunID: "2"}: 1, {Repository: "acme/other", RunID: "1"}: 1} {
+			if _, err := w.fleet.ExplainJob(ctx, id, of, time.Now()); !errors.Is(err, lifecycle.ErrNotFound) {
+				t.Errorf("job %d for %+v: %v", id, of, err)
+			}
+		}
+		if _, err := w.fleet.ExplainJob(ctx, 1, fleet.OfRun{Repository: strings.ToUpper(repository), RunID: "1"}, time.Now()); err != nil {
+			t.Errorf("for its own run: %v", err)
+		}
 	})
 }
 
@@ -53,11 +85,19 @@ func TestExplainTellsOfRefusedJobs(t *testing.T) {
 		w.hub.queue(ctx, fork, time.Second)
 		w.hub.queue(ctx, queuedJob(2, "3", "self-hosted", "remuda-small"), time.Second)
 		jobOfUnknownRun(ctx, w.hub, 3, "4")
-		stranger := queuedJob(4, "5", "self-hosted", "remuda-small")
+		stranger := queuedJob(4, "5", "remuda-small")
 		stranger.Repository = "other/app"
 		w.hub.queue(ctx, stranger, time.Second)
+		w.hub.queue(ctx, queuedJob(5, "6", "remuda-smal"), time.Second)
+		w.hub.queue(ctx, queuedJob(6, "7", "remuda-small", "gpu"), time.Second)
+		w.hub.queue(ctx, queuedJob(7, "8", "8"), time.Second)
+		w.hub.queue(ctx, queuedJob(8, "9", "ubuntu-latest"), time.Second)
 		time.Sleep(20 * time.Minute)
 		for run, want := range map[string]string{
+			"6": `Z refuse_job: job 5 gets no host: no pool has the label "remuda-smal"; did you mean remuda-small, of pool jobs?.`,
+			"7": `Z refuse_job: job 6 gets no host: pool jobs has not all of its labels, it lacks ["gpu"].`,
+			"8": "Z refuse_job: job 7 names the id of its run, and nothing was provisioned for the run: " +
+				"call Provision in a job before it, or add a rule with webhook: true for acme/app.",
 			"2": "Z refuse_job: job 1 gets no host: run 2 is of a fork, and job pool jobs takes none.",
 			"3": "Z refuse_job: job 2 names the label self-hosted, which the hosts of pool jobs do not have: " +
 				"remove it from runs-on, or set default_labels: true for the pool.",
@@ -68,9 +108,13 @@ func TestExplainTellsOfRefusedJobs(t *testing.T) {
 				t.Errorf("run %s: %q, %v; want one sentence that ends with %q", run, e.Sentences, err, want)
 			}
 		}
-		for _, of := range []string{repository, "other/app"} {
-			if e, err := w.fleet.Explain(ctx, of, "5", time.Now()); !errors.Is(err, lifecycle.ErrNotFound) {
-				t.Errorf("run 5 of %s: %q, %v", of, e.Sentences, err)
+		e, err := w.fleet.Explain(ctx, "other/app", "5", time.Now())
+		if want := "job 4 gets no host: other/app may not use job pool jobs; it may be used by [acme/*]."; err != nil || !strings.HasSuffix(e.Sentences[0], want) {
+			t.Errorf("run 5 of other/app: %q, %v; want %q", e.Sentences, err, want)
+		}
+		for run, of := range map[string]string{"5": repository, "9": repository} {
+			if e, err := w.fleet.Explain(ctx, of, run, time.Now()); !errors.Is(err, lifecycle.ErrNotFound) {
+				t.Errorf("run %s of %s: %q, %v", run, of, e.Sentences, err)
 			}
 		}
 	})

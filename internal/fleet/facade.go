@@ -19,6 +19,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle/fleethold"
 	"github.com/remuda-ci/remuda/internal/lifecycle/pause"
 	"github.com/remuda-ci/remuda/internal/policy"
+	"github.com/remuda-ci/remuda/internal/policy/waiting"
 	"github.com/remuda-ci/remuda/internal/services"
 	"github.com/remuda-ci/remuda/internal/services/model"
 	"github.com/remuda-ci/remuda/internal/services/workqueue"
@@ -59,6 +60,8 @@ type (
 	NoticeRound = sweeps.NoticeRound
 	OfRun       = explain.OfRun
 	Explanation = explain.Explanation
+	RunningJob  = explain.RunningJob
+	WaitAnswer  = waiting.Answer
 	Counts      = explain.Counts
 	DrainTarget = hosts.DrainTarget
 
@@ -205,6 +208,22 @@ func (f *Fleet) Explain(ctx context.Context, repository, runID string, now time.
 func (f *Fleet) ExplainHost(ctx context.Context, instanceID string, of OfRun, now time.Time) (Explanation, error) {
 	of.Repository = lifecycle.Canonical(of.Repository)
 	return f.explain.ExplainHost(ctx, instanceID, of, now)
+}
+
+// ExplainJob explains a job; see explain.Explainer.ExplainJob.
+func (f *Fleet) ExplainJob(ctx context.Context, id int64, of OfRun, now time.Time) (Explanation, error) {
+	of.Repository = lifecycle.Canonical(of.Repository)
+	return f.explain.ExplainJob(ctx, id, of, now)
+}
+
+// JobsOn finds the jobs that hosts of job pools run; see explain.Explainer.JobsOn.
+func (f *Fleet) JobsOn(ctx context.Context, records []lifecycle.Record) (map[string]RunningJob, error) {
+	return f.explain.JobsOn(ctx, records)
+}
+
+// WhyWaits answers why a waiting job of a job pool has no host yet; see explain.Explainer.WhyWaits.
+func (f *Fleet) WhyWaits(ctx context.Context, j lifecycle.Job, now time.Time) (waiting.Answer, error) {
+	return f.explain.WhyWaits(ctx, j, now)
 }
 
 // Events lists the history; see explain.Explainer.Events.

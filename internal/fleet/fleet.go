@@ -145,7 +145,7 @@ func New(o Options) (*Fleet, error) {
 		return nil, fmt.Errorf("new fleet: %w", err)
 	}
 	if f.jobs != nil {
-		f.jobs.OnJob, f.jobs.OnStart = f.services.NudgeForJob, o.Observer.JobStarted
+		f.jobs.OnJob, f.jobs.OnStart, f.jobs.OnUnserved = f.services.NudgeForJob, o.Observer.JobStarted, o.Observer.JobUnserved
 	}
 	return f, nil
 }
@@ -231,7 +231,8 @@ func (f *Fleet) upperRooms(o Options) {
 	if j := f.jobs; j != nil {
 		j.Store, j.Hosts, j.Provision, j.Pools, j.Repositories = o.Store, f.hosts, f.provision, o.Pools, o.Repositories
 		j.Log, j.Ops = o.Log, f.ops
-		f.scaledown.JobPools, f.sweeps.LostJobs, f.explain.JobStore = j.Options.Pools, j, j.Options.Store
+		f.scaledown.JobPools, f.sweeps.LostJobs = j.Options.Pools, j
+		f.explain.JobStore, f.explain.JobPools, f.explain.JobURL = j.Options.Store, j.Options.Pools, j.Options.URL
 	}
 }
 

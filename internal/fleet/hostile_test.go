@@ -11,6 +11,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/delivery"
 )
 
 // A user with runners of their own may give them names like ours: what jobs
@@ -106,7 +107,7 @@ func TestTheLimitOfARunOutlivesItsCaller(t *testing.T) {
 type mumHub struct {
 	*hub
 	mum        map[int64]bool
-	deliveries []lifecycle.MissedDelivery
+	deliveries []delivery.Missed
 	read       *[]string
 }
 
@@ -117,11 +118,11 @@ func (h mumHub) WorkflowJob(ctx context.Context, repository string, id int64) (l
 	return h.hub.WorkflowJob(ctx, repository, id)
 }
 
-func (h mumHub) MissedDeliveries(context.Context, time.Time) ([]lifecycle.MissedDelivery, error) {
+func (h mumHub) MissedDeliveries(context.Context, time.Time) ([]delivery.Missed, error) {
 	return h.deliveries, nil
 }
 
-func (h mumHub) DeliveryPayload(_ context.Context, d lifecycle.MissedDelivery) ([]byte, error) {
+func (h mumHub) DeliveryPayload(_ context.Context, d delivery.Missed) ([]byte, error) {
 	*h.read = append(*h.read, d.DeliveryID)
 	if h.mum[d.ID] {
 		return nil, &lifecycle.UnavailableError{What: "delivery", Err: context.DeadlineExceeded}
@@ -171,7 +172,7 @@ func TestWhichMissedDeliveriesAreRead(t *testing.T) {
 		w := jobWorld(t, 1, func(o *fleet.JobOptions) {
 			o.GitHub = mumHub{
 				hub: o.GitHub.(*hub), mum: map[int64]bool{2: true}, read: &read,
-				deliveries: []lifecycle.MissedDelivery{
+				deliveries: []delivery.Missed{
 					{ID: 1, DeliveryID: "push", Event: "push"}, {ID: 2, DeliveryID: "unreadable", Event: "workflow_job"},
 					{ID: 3, DeliveryID: "job", Event: "workflow_job"}, {ID: 4, DeliveryID: "run", Event: "workflow_run"},
 				},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/delivery"
 )
 
 // hub is GitHub as far as jobs go: runs, jobs, the runners that were registered
@@ -327,21 +328,21 @@ func (h *hub) RerunFailedJobs(_ context.Context, _, runID string) error {
 	return nil
 }
 
-func (h *hub) MissedDeliveries(context.Context, time.Time) ([]lifecycle.MissedDelivery, error) {
+func (h *hub) MissedDeliveries(context.Context, time.Time) ([]delivery.Missed, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.noDeliveries {
 		return nil, lifecycle.ErrNotFound
 	}
-	var list []lifecycle.MissedDelivery
+	var list []delivery.Missed
 	for i, w := range h.missed {
-		list = append(list, lifecycle.MissedDelivery{ID: int64(i), DeliveryID: w.DeliveryID, Event: "workflow_job"})
+		list = append(list, delivery.Missed{ID: int64(i), DeliveryID: w.DeliveryID, Event: "workflow_job"})
 	}
 	return list, h.ask("MissedDeliveries")
 }
 
 // DeliveryPayload gives the place of the delivery, which parse knows.
-func (h *hub) DeliveryPayload(_ context.Context, d lifecycle.MissedDelivery) ([]byte, error) {
+func (h *hub) DeliveryPayload(_ context.Context, d delivery.Missed) ([]byte, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return []byte(d.DeliveryID), h.ask("DeliveryPayload")

@@ -107,7 +107,7 @@ func (w *world) ran(ids ...int64) func() bool {
 func (w *world) allOver() bool { return w.hub.open() == 0 }
 
 func poolJob(id int64, queuedAt time.Time) lifecycle.WorkflowJob {
-	return lifecycle.WorkflowJob{ID: id, RunID: "1", Labels: []string{"remuda-small"}, QueuedAt: queuedAt}
+	return lifecycle.WorkflowJob{ID: id, RunID: "1", Name: "build", Labels: []string{"remuda-small"}, QueuedAt: queuedAt}
 }
 
 func TestJobsOfAPoolAllRun(t *testing.T) {

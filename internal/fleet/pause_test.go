@@ -119,7 +119,7 @@ func TestAPausedJobPool(t *testing.T) {
 				t.Errorf("%d hosts serve, want that of the first job", n)
 			}
 			e, err := w.fleet.Explain(ctx, repository, "1", time.Now())
-			if said := strings.Join(e.Sentences, "\n"); err != nil || !strings.Contains(said, "Job 2 gets no host while pool jobs is paused since ") || strings.Contains(said, "Job 1 gets") {
+			if said := strings.Join(e.Sentences, "\n"); err != nil || !strings.Contains(said, "Why: pool jobs is paused since ") || !strings.Contains(said, "(pool_paused). It gets a host once the pool is resumed.") {
 				t.Errorf("%v: %s", err, said)
 			}
 			w.pause(ctx, jobPool, false)

@@ -14,6 +14,7 @@ import (
 	api "github.com/google/go-github/v62/github"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/delivery"
 	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
@@ -32,8 +33,8 @@ const failedDeliveries = "failure"
 // of the webhook of each App, of all events. Those that failed with a status code are
 // listed among the newest 30,000 of their kind; others, such as those that timed out, among the newest 3,000 of all.
 // With a personal access token, or when no App has a webhook, there are none to be asked for: lifecycle.ErrNotFound.
-func (c *Client) MissedDeliveries(ctx context.Context, since time.Time) ([]lifecycle.MissedDelivery, error) {
-	var missed []lifecycle.MissedDelivery
+func (c *Client) MissedDeliveries(ctx context.Context, since time.Time) ([]delivery.Missed, error) {
+	var missed []delivery.Missed
 	asked := false
 	for _, a := range c.apps {
 		deliveries, err := a.deliveries(ctx, since)
@@ -49,7 +50,7 @@ func (c *Client) MissedDeliveries(ctx context.Context, since time.Time) ([]lifec
 	if !asked {
 		return nil, fmt.Errorf("list missed deliveries: no App with a webhook: %w", lifecycle.ErrNotFound)
 	}
-	slices.SortFunc(missed, func(a, b lifecycle.MissedDelivery) int {
+	slices.SortFunc(missed, func(a, b delivery.Missed) int {
 		return cmp.Or(a.DeliveredAt.Compare(b.DeliveredAt), cmp.Compare(a.ID, b.ID))
 	})
 	return missed, nil
@@ -131,17 +132,17 @@ func (a *app) deliveryPage(ctx context.Context, status, cursor string) (list []*
 }
 
 // missedOf leaves out what was handed over, at once or when it was sent again.
-func missedOf(deliveries []*api.HookDelivery) []lifecycle.MissedDelivery {
+func missedOf(deliveries []*api.HookDelivery) []delivery.Missed {
 	first := map[string]*api.HookDelivery{}
 	over := map[string]bool{}
 	for _, d := range deliveries { // the newest first, so that the first attempt stays
 		first[d.GetGUID()] = d
 		over[d.GetGUID()] = over[d.GetGUID()] || (d.GetStatusCode() >= 200 && d.GetStatusCode() < 300)
 	}
-	var missed []lifecycle.MissedDelivery
+	var missed []delivery.Missed
 	for guid, d := range first {
 		if guid != "" && !over[guid] {
-			missed = append(missed, lifecycle.MissedDelivery{
+			missed = append(missed, delivery.Missed{
 				ID: d.GetID(), DeliveryID: guid, Event: d.GetEvent(), DeliveredAt: d.GetDeliveredAt().UTC()})
 		}
 	}
@@ -150,7 +151,7 @@ func missedOf(deliveries []*api.HookDelivery) []lifecycle.MissedDelivery {
 
 // DeliveryPayload is the body of a missed delivery: lifecycle.ErrNotFound if no
 // App's webhook has it any more. GitHub keeps deliveries for some days.
-func (c *Client) DeliveryPayload(ctx context.Context, d lifecycle.MissedDelivery) ([]byte, error) {
+func (c *Client) DeliveryPayload(ctx context.Context, d delivery.Missed) ([]byte, error) {
 	what := "get delivery " + strconv.FormatInt(d.ID, 10)
 	for _, a := range c.apps {
 		op := operation{what: what + " of " + a.name, lane: housekeeping, as: a.asItself}

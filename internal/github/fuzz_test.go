@@ -10,6 +10,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/github"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/delivery"
 )
 
 // FuzzAnswers: whatever stands between us and GitHub may answer in its place.
@@ -70,7 +71,7 @@ func askEverything(t *testing.T, c *github.Client) {
 	_, job := c.WorkflowJob(ctx, "acme/app", 7)
 	_, queued := c.QueuedJobs(ctx, "acme/app")
 	_, missed := c.MissedDeliveries(ctx, time.Time{})
-	_, payload := c.DeliveryPayload(ctx, lifecycle.MissedDelivery{ID: 7, DeliveryID: "x"})
+	_, payload := c.DeliveryPayload(ctx, delivery.Missed{ID: 7, DeliveryID: "x"})
 	_, releases := c.RunnerReleases(ctx)
 	for _, err := range []error{jit, register, list, run, job, queued, missed, payload, releases, c.DeleteRunner(ctx, "acme/app", 7)} {
 		if err == nil {

@@ -12,6 +12,7 @@ import (
 	api "github.com/google/go-github/v62/github"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/line"
 	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
@@ -95,11 +96,16 @@ func (c *Client) WorkflowJob(ctx context.Context, repository string, id int64) (
 	return ourJob(job, repository), nil
 }
 
+// JobURL is where people see a job.
+func (c *Client) JobURL(repository, runID string, id int64) string {
+	return fmt.Sprintf("%s/%s/actions/runs/%s/job/%d", c.web, repository, runID, id)
+}
+
 func ourJob(j *api.WorkflowJob, repository string) lifecycle.WorkflowJob {
 	return lifecycle.WorkflowJob{
 		ID: j.GetID(), Repository: repository,
 		RunID: strconv.FormatInt(j.GetRunID(), 10), RunAttempt: int(j.GetRunAttempt()),
-		Labels: j.Labels, Status: j.GetStatus(), Conclusion: j.GetConclusion(), RunnerName: j.GetRunnerName(), RunnerID: j.GetRunnerID(),
+		Name: line.First(j.GetName()), Labels: j.Labels, Status: j.GetStatus(), Conclusion: j.GetConclusion(), RunnerName: j.GetRunnerName(), RunnerID: j.GetRunnerID(),
 		QueuedAt: j.GetCreatedAt().UTC(), StartedAt: j.GetStartedAt().UTC(), CompletedAt: j.GetCompletedAt().UTC(),
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/github"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/delivery"
 )
 
 func TestWorkflowRun(t *testing.T) {
@@ -163,8 +164,8 @@ func TestQueuedJobsAreBounded(t *testing.T) {
 	}
 }
 
-// delivery is one attempt of GitHub's to hand over a webhook.
-func delivery(id int, guid string, minute, status int) map[string]any {
+// attempt is one attempt of GitHub's to hand over a webhook.
+func attempt(id int, guid string, minute, status int) map[string]any {
 	return map[string]any{
 		"id": id, "guid": guid, "delivered_at": time.Date(2026, 1, 2, 3, minute, 0, 0, time.UTC), "status_code": status,
 		"event": "workflow_job", "action": "queued",
@@ -176,22 +177,22 @@ func TestMissedDeliveries(t *testing.T) {
 	f := newFake()
 	apps := f.withApps(3)
 	f.apps[0].deliveries = []map[string]any{
-		delivery(9, "again in vain", 39, 502), delivery(8, "again", 38, 200), delivery(7, "over", 37, 202), delivery(6, "timed out", 36, 0),
-		delivery(5, "again", 35, 500), delivery(4, "again in vain", 34, 500), delivery(3, "redirected", 33, 302), delivery(2, "too old", 20, 500),
+		attempt(9, "again in vain", 39, 502), attempt(8, "again", 38, 200), attempt(7, "over", 37, 202), attempt(6, "timed out", 36, 0),
+		attempt(5, "again", 35, 500), attempt(4, "again in vain", 34, 500), attempt(3, "redirected", 33, 302), attempt(2, "too old", 20, 500),
 	}
 	for i := range 250 { // so that there are pages
-		f.apps[1].deliveries = append(f.apps[1].deliveries, delivery(1000-i, fmt.Sprint("fine ", i), 35, 200))
+		f.apps[1].deliveries = append(f.apps[1].deliveries, attempt(1000-i, fmt.Sprint("fine ", i), 35, 200))
 	}
-	f.apps[1].deliveries = append(f.apps[1].deliveries, delivery(10, "of the second", 35, 503))
+	f.apps[1].deliveries = append(f.apps[1].deliveries, attempt(10, "of the second", 35, 503))
 	c := newClient(t, github.Config{Transport: direct{f}, Apps: apps})
 	got, err := c.MissedDeliveries(t.Context(), time.Date(2026, 1, 2, 3, 30, 0, 0, time.UTC))
 	if err != nil {
 		t.Fatal(err)
 	}
-	missed := func(id int64, guid string, minute int) lifecycle.MissedDelivery {
-		return lifecycle.MissedDelivery{ID: id, DeliveryID: guid, Event: "workflow_job", DeliveredAt: time.Date(2026, 1, 2, 3, minute, 0, 0, time.UTC)}
+	missed := func(id int64, guid string, minute int) delivery.Missed {
+		return delivery.Missed{ID: id, DeliveryID: guid, Event: "workflow_job", DeliveredAt: time.Date(2026, 1, 2, 3, minute, 0, 0, time.UTC)}
 	}
-	want := []lifecycle.MissedDelivery{missed(3, "redirected", 33), missed(4, "again in vain", 34), missed(10, "of the second", 35), missed(6, "timed out", 36)}
+	want := []delivery.Missed{missed(3, "redirected", 33), missed(4, "again in vain", 34), missed(10, "of the second", 35), missed(6, "timed out", 36)}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
@@ -201,10 +202,10 @@ func TestMissedDeliveries(t *testing.T) {
 			t.Errorf("got %s, %v", payload, err)
 		}
 	}
-	if _, err := c.DeliveryPayload(t.Context(), lifecycle.MissedDelivery{ID: 77, DeliveryID: "x"}); !errors.Is(err, lifecycle.ErrNotFound) {
+	if _, err := c.DeliveryPayload(t.Context(), delivery.Missed{ID: 77, DeliveryID: "x"}); !errors.Is(err, lifecycle.ErrNotFound) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := c.DeliveryPayload(t.Context(), lifecycle.MissedDelivery{ID: 3, DeliveryID: "x"}); !errors.Is(err, lifecycle.ErrUnavailable) {
+	if _, err := c.DeliveryPayload(t.Context(), delivery.Missed{ID: 3, DeliveryID: "x"}); !errors.Is(err, lifecycle.ErrUnavailable) {
 		t.Errorf("the payload of another delivery: got %v", err)
 	}
 	for _, call := range f.callsOf() {
@@ -218,7 +219,7 @@ func TestMissedDeliveriesAreBounded(t *testing.T) {
 	f := newFake()
 	apps := f.withApps(1)
 	for i := range 4000 {
-		f.apps[0].deliveries = append(f.apps[0].deliveries, delivery(9000-i, fmt.Sprint(i), 35, 0))
+		f.apps[0].deliveries = append(f.apps[0].deliveries, attempt(9000-i, fmt.Sprint(i), 35, 0))
 	}
 	c := newClient(t, github.Config{Transport: direct{f}, Apps: apps})
 	got, err := c.MissedDeliveries(t.Context(), time.Time{})
@@ -232,7 +233,7 @@ func TestFailedDeliveriesAreBounded(t *testing.T) {
 	f := newFake()
 	apps := f.withApps(1)
 	for i := range 31_000 {
-		f.apps[0].deliveries = append(f.apps[0].deliveries, delivery(90_000-i, fmt.Sprint(i), 35, 503))
+		f.apps[0].deliveries = append(f.apps[0].deliveries, attempt(90_000-i, fmt.Sprint(i), 35, 503))
 	}
 	c := newClient(t, github.Config{Transport: direct{f}, Apps: apps})
 	got, err := c.MissedDeliveries(t.Context(), time.Time{})
@@ -257,12 +258,12 @@ func TestFailedDeliveriesBehindMany(t *testing.T) {
 			app := f.apps[0]
 			app.ignoresStatus = c.ignoresStatus
 			for i := range 4000 {
-				app.deliveries = append(app.deliveries, delivery(9000-i, fmt.Sprint("fine ", i), 35, 202))
+				app.deliveries = append(app.deliveries, attempt(9000-i, fmt.Sprint("fine ", i), 35, 202))
 			}
 			for i := range 350 {
-				app.deliveries = append(app.deliveries, delivery(4000-i, fmt.Sprint("failed ", i), 31, 503))
+				app.deliveries = append(app.deliveries, attempt(4000-i, fmt.Sprint("failed ", i), 31, 503))
 			}
-			app.deliveries = append(app.deliveries, delivery(1, "too old", 20, 503))
+			app.deliveries = append(app.deliveries, attempt(1, "too old", 20, 503))
 			client := newClient(t, github.Config{Transport: direct{f}, Apps: apps})
 			got, err := client.MissedDeliveries(t.Context(), time.Date(2026, 1, 2, 3, 30, 0, 0, time.UTC))
 			if err != nil || len(got) != c.missed || f.count() != c.calls {
@@ -281,7 +282,7 @@ func TestNoDeliveriesToBeAskedFor(t *testing.T) {
 		if _, err := c.MissedDeliveries(t.Context(), time.Time{}); !errors.Is(err, lifecycle.ErrNotFound) {
 			t.Errorf("%s: got %v", name, err)
 		}
-		if _, err := c.DeliveryPayload(t.Context(), lifecycle.MissedDelivery{ID: 1}); !errors.Is(err, lifecycle.ErrNotFound) {
+		if _, err := c.DeliveryPayload(t.Context(), delivery.Missed{ID: 1}); !errors.Is(err, lifecycle.ErrNotFound) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
@@ -291,7 +292,7 @@ func TestNoDeliveriesToBeAskedFor(t *testing.T) {
 func TestMissedDeliveriesOfAnAppThatIsDown(t *testing.T) {
 	f := newFake()
 	apps := f.withApps(2)
-	f.apps[0].deliveries = []map[string]any{delivery(1, "a", 35, 500)}
+	f.apps[0].deliveries = []map[string]any{attempt(1, "a", 35, 500)}
 	f.before = func(w http.ResponseWriter, _ *http.Request) bool {
 		down := f.by[len(f.by)-1] == "app 2"
 		if down {

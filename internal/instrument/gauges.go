@@ -33,6 +33,8 @@ type HostGauges struct {
 	Store  fleet.Store
 	Jobs   fleet.JobStore
 	Guards fleet.GuardStore
+	// WhyWaits answers why a waiting job of a job pool has no host.
+	WhyWaits func(context.Context, lifecycle.Job, time.Time) (fleet.WaitAnswer, error)
 	// JobPools are the names of the job pools, and Pools of all.
 	JobPools, Pools []string
 	// Services lists the services of the configuration as they were last seen.
@@ -143,7 +145,7 @@ func (g *HostGauges) readPauses(ctx context.Context) {
 // as that many, which is alarming enough.
 const maxWaiting = 2000
 
-// countJobs counts the waiting jobs and the open slots of the job pools.
+// countJobs counts the waiting jobs and the open slots of the job pools, and asks why the job that waits longest has no host.
 func (g *HostGauges) countJobs(ctx context.Context) {
 	for _, pool := range g.JobPools {
 		slots, err := g.Jobs.SlotTable(ctx, pool)
@@ -151,27 +153,35 @@ func (g *HostGauges) countJobs(ctx context.Context) {
 			g.Log.Warn("slots not counted", logkey.Pool, pool, logkey.Error, err)
 			return
 		}
-		waiting, err := g.waiting(ctx, pool)
+		counts, err := g.waiting(ctx, pool)
 		if err != nil {
 			g.Log.Warn("waiting jobs not counted", logkey.Pool, pool, logkey.Error, err)
 			return
 		}
-		g.Metrics.SetJobs(pool, waiting, len(slots.Open))
+		counts.Slots = len(slots.Open)
+		g.Metrics.SetJobs(pool, counts)
 	}
 }
 
-func (g *HostGauges) waiting(ctx context.Context, pool string) (int, error) {
-	waiting := 0
+func (g *HostGauges) waiting(ctx context.Context, pool string) (telemetry.JobCounts, error) {
+	var counts telemetry.JobCounts
 	list := func(page lifecycle.PageOf) (lifecycle.Page[lifecycle.Job], error) {
 		return g.Jobs.WaitingJobs(ctx, pool, page)
 	}
-	for _, err := range listing.All(lifecycle.PageOf{Limit: pageSize}, list) {
+	for j, err := range listing.All(lifecycle.PageOf{Limit: pageSize}, list) {
 		if err != nil {
-			return 0, err
+			return counts, err
 		}
-		if waiting++; waiting == maxWaiting {
+		if counts.Waiting == 0 {
+			why, err := g.WhyWaits(ctx, j, time.Now())
+			if err != nil {
+				return counts, err
+			}
+			counts.Why = why.Code
+		}
+		if counts.Waiting++; counts.Waiting == maxWaiting {
 			break
 		}
 	}
-	return waiting, nil
+	return counts, nil
 }

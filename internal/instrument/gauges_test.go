@@ -52,8 +52,8 @@ func TestHostGauges(t *testing.T) {
 		metrics := telemetry.NewMetrics()
 		left := func() []github.Budget { return []github.Budget{{Credential: "the token", Remaining: 41}} }
 		jobs := memory.New(time.Now)
-		waiting := lifecycle.Job{ID: 1, Pool: "small", Scope: "acme/app", State: lifecycle.JobWaiting, QueuedAt: time.Now(), Version: 1}
-		if err := jobs.CreateJob(t.Context(), waiting); err != nil {
+		waits := lifecycle.Job{ID: 1, Pool: "small", Scope: "acme/app", State: lifecycle.JobWaiting, QueuedAt: time.Now(), Version: 1}
+		if err := jobs.CreateJob(t.Context(), waits); err != nil {
 			t.Fatal(err)
 		}
 		seen := model.Service{Version: 1, Backlog: model.Backlog{Queued: new(7)}, Tasks: model.Tasks{Running: 2}, Wanted: 3}
@@ -75,6 +75,9 @@ func TestHostGauges(t *testing.T) {
 		g := &instrument.HostGauges{
 			Services: services, Store: store, Jobs: jobs, JobPools: []string{"small"}, Pools: []string{"default", "small"}, Guards: guards, Budgets: left,
 			Metrics: metrics, Log: hclog.NewNullLogger(),
+			WhyWaits: func(_ context.Context, j lifecycle.Job, _ time.Time) (fleet.WaitAnswer, error) {
+				return fleet.WaitAnswer{Reason: lifecycle.Because(lifecycle.ReasonPoolFull, "job %d", j.ID)}, nil
+			},
 		}
 		scraped := func() string {
 			w := httptest.NewRecorder()
@@ -94,7 +97,7 @@ func TestHostGauges(t *testing.T) {
 		}
 		counts(`remuda_pool_paused{pool="default"} 0`, `remuda_pool_paused{pool="small"} 1`,
 			`remuda_hosts{pool="default",state="idle"} 2`, `remuda_hosts{pool="default",state="running"} 1`,
-			`remuda_github_requests_remaining{credential="the token"} 41`, `remuda_jobs_waiting{pool="small"} 1`, `remuda_turns_open{pool="small"} 0`,
+			`remuda_github_requests_remaining{credential="the token"} 41`, `remuda_jobs_waiting{pool="small"} 1`, `remuda_jobs_waiting_reason{code="pool_full",pool="small"} 1`, `remuda_turns_open{pool="small"} 0`,
 			`remuda_service_jobs_waiting{service="jobs-eu"} 7`, `remuda_service_runners_desired{service="jobs-eu"} 3`,
 			`remuda_service_runners_running{service="jobs-eu"} 2`, `remuda_service_workers_online{service="render"} 5`,
 			`remuda_service_workers_offline{service="render"} 5`)
@@ -107,7 +110,14 @@ func TestHostGauges(t *testing.T) {
 			t.Errorf("%d pages were read by 2 scrapes at once, want the 3 of one", store.reads)
 		}
 		store.records = store.records[:1]
+		waits.State = lifecycle.JobRunning
+		if _, err := jobs.UpdateJob(t.Context(), waits); err != nil {
+			t.Fatal(err)
+		}
 		time.Sleep(instrument.CountEvery)
+		if strings.Contains(scraped(), "remuda_jobs_waiting_reason{") {
+			t.Error("no job waits, and there is a reason why one does")
+		}
 		counts(`remuda_hosts{pool="default",state="idle"} 1`)
 		store.broken = true
 		time.Sleep(instrument.CountEvery)

@@ -11,6 +11,8 @@ type WorkflowJob struct {
 	Repository string `json:"repository"` // "owner/name"
 	RunID      string `json:"runId"`
 	RunAttempt int    `json:"runAttempt,omitempty"`
+	// Name is what people call it, such as "build (1)": the author of the workflow chose it.
+	Name string `json:"name,omitempty"`
 	// Labels are what its runner must have.
 	Labels []string `json:"labels,omitempty"`
 	// Status is GitHub's: "queued", "waiting", "in_progress" or "completed".
@@ -18,8 +20,7 @@ type WorkflowJob struct {
 	Conclusion string `json:"conclusion,omitempty"`
 	// RunnerName is the runner that took it; empty while none has.
 	RunnerName string `json:"runnerName,omitempty"`
-	// RunnerID is that runner's id; 0: GitHub did not say. It tells an organization's
-	// runner from a repository's of the same name.
+	// RunnerID is that runner's id, which tells an organization's runner from a repository's of the same name; 0: GitHub did not say.
 	RunnerID int64 `json:"runnerId,omitempty"`
 	// QueuedAt is when GitHub made it (created_at).
 	QueuedAt    time.Time `json:"queuedAt,omitzero"`
@@ -67,13 +68,13 @@ const (
 // JobStates lists every state, in the order of a job's life.
 var JobStates = []JobState{JobWaiting, JobRunning, JobDone}
 
-// Job is a workflow job that is to run on our hosts: a row of the jobs table.
-// Only controld writes it, always under a condition.
+// Job is a workflow job that is to run on our hosts: a row of the jobs table. Only controld writes it, always under a condition.
 type Job struct {
 	ID         int64    `json:"id"`
 	Repository string   `json:"repository"`
 	RunID      string   `json:"runId"`
 	RunAttempt int      `json:"runAttempt,omitempty"`
+	Name       string   `json:"name,omitempty"` // that of WorkflowJob
 	Labels     []string `json:"labels,omitempty"`
 	// Pool is the job pool that serves it; empty: the hosts of its run do.
 	Pool string `json:"pool,omitempty"`
@@ -87,6 +88,7 @@ type Job struct {
 	RunnerName string    `json:"runnerName,omitempty"`
 	StartedAt  time.Time `json:"startedAt,omitzero"`
 	EndedAt    time.Time `json:"endedAt,omitzero"`
+	Conclusion string    `json:"conclusion,omitempty"`
 	// NotBefore is until when it is passed over, after a slot that was assigned for
 	// it ended without a job. Passed counts how often in a row that has happened.
 	NotBefore time.Time `json:"notBefore,omitzero"`
@@ -161,13 +163,4 @@ type Webhook struct {
 	DueAt     time.Time `json:"dueAt,omitzero"`
 	Version   int64     `json:"version"`
 	ExpiresAt time.Time `json:"expiresAt,omitzero"`
-}
-
-// MissedDelivery is a delivery that GitHub could not hand over.
-type MissedDelivery struct {
-	// ID is what GitHub's API knows it by; DeliveryID what its header said.
-	ID          int64
-	DeliveryID  string
-	Event       string
-	DeliveredAt time.Time
 }

@@ -106,6 +106,7 @@ const (
 	ReasonOrphan          ReasonCode = "orphan"
 	ReasonRequestOpen     ReasonCode = "request_open"
 	ReasonJobWaiting      ReasonCode = "job_waiting"
+	ReasonPassedOver      ReasonCode = "passed_over"
 	ReasonPoolMinimum     ReasonCode = "pool_minimum"
 	ReasonEndInterrupted  ReasonCode = "end_interrupted"
 	ReasonFailed          ReasonCode = "failed"
@@ -125,10 +126,15 @@ const (
 	// Requests.
 	ReasonRequestReady   ReasonCode = "request_ready"
 	ReasonRequestRefused ReasonCode = "request_refused"
-	ReasonDefaultLabels  ReasonCode = "default_labels" // a job asks for a default label that the hosts do not have
-	ReasonRunUnknown     ReasonCode = "run_unknown"    // GitHub does not know the run of a webhook
-	ReasonFork           ReasonCode = "fork"           // a job is of a fork, and its pool takes none
-	ReasonNotServed      ReasonCode = "not_served"     // a job pool does not serve the repository
+	ReasonDefaultLabels  ReasonCode = "default_labels"  // a job asks for a default label that the hosts do not have
+	ReasonRunUnknown     ReasonCode = "run_unknown"     // GitHub does not know the run of a webhook
+	ReasonFork           ReasonCode = "fork"            // a job is of a fork, and its pool takes none
+	ReasonNotServed      ReasonCode = "not_served"      // a job pool does not serve the repository
+	ReasonLabelUnknown   ReasonCode = "label_unknown"   // no pool has a label of a job
+	ReasonNotProvisioned ReasonCode = "not_provisioned" // a job names its run's id, and the run has no request
+	ReasonOtherRunners   ReasonCode = "other_runners"   // a job is for no runner of the fleet
+	ReasonJobStarted     ReasonCode = "job_started"
+	ReasonJobEnded       ReasonCode = "job_ended"
 	ReasonQuota          ReasonCode = "quota"
 	ReasonPoolPaused     ReasonCode = "pool_paused"
 	ReasonPoolResumed    ReasonCode = "pool_resumed"

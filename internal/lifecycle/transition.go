@@ -51,6 +51,8 @@ const (
 	ActionFailJob      Action = "fail_job"      // a job of a runner service failed without a report of its worker
 	ActionRequeueJob   Action = "requeue_job"   // a job of a runner service waits once more
 	ActionRefuseJob    Action = "refuse_job"    // a queued job gets no host
+	ActionStartJob     Action = "start_job"     // a runner has taken a job
+	ActionEndJob       Action = "end_job"       // a job is over
 	// ActionWorkerOffline: a worker of a runner service sends no heartbeats any more.
 	ActionWorkerOffline Action = "worker_offline"
 )
@@ -61,7 +63,7 @@ var Actions = []Action{
 	ActionStandBy, ActionLeaveStandby, ActionReregister, ActionRest, ActionWake,
 	ActionDrain, ActionReleaseClock, ActionExtend, ActionProvideToken, ActionForget, ActionHold, ActionRetire, ActionNotice, ActionReplace, ActionSettle,
 	ActionMarkOrphan, ActionUnmarkOrphan, ActionMarkIdle, ActionUnmarkIdle,
-	ActionKeep, ActionEndMachine, ActionDeleteRunner, ActionScale, ActionFailJob, ActionRequeueJob, ActionRefuseJob, ActionWorkerOffline,
+	ActionKeep, ActionEndMachine, ActionDeleteRunner, ActionScale, ActionFailJob, ActionRequeueJob, ActionRefuseJob, ActionStartJob, ActionEndJob, ActionWorkerOffline,
 }
 
 // living are the conditions of a host that has not ended.

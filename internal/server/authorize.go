@@ -34,8 +34,8 @@ func (e *interceptors) checkOwn(ctx context.Context, method string, req any) (er
 
 // ownRun refuses a request that is about another run than the token's, and fills in the attempt.
 func ownRun(t *Token, req any) error {
-	if r, ok := req.(*remudav1.ExplainRunRequest); ok && r.GetInstanceId() != "" {
-		return nil // the host's record names its run: see explanation
+	if r, ok := req.(*remudav1.ExplainRunRequest); ok && (r.GetInstanceId() != "" || r.GetJobId() != 0) {
+		return nil // the record of the host or the job names its run: see explanation
 	}
 	r, ok := req.(interface {
 		GetRepository() string

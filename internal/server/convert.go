@@ -95,6 +95,13 @@ func (s *service) instances(records []lifecycle.Record, reports map[string]lifec
 	return list
 }
 
+func workflowJob(j fleet.RunningJob) *remudav1.WorkflowJob {
+	return &remudav1.WorkflowJob{
+		JobId: j.ID, Name: j.Name, Repository: j.Repository, RunId: j.RunID, RunAttempt: int32(j.RunAttempt), Url: j.URL,
+		StartTime: timestampOrNil(j.StartedAt),
+	}
+}
+
 func event(e lifecycle.Event) *remudav1.Event {
 	return &remudav1.Event{
 		EventTime: timestampOrNil(e.At), Action: action(e.Action), InstanceId: e.InstanceID, Repository: e.Repository,

@@ -160,6 +160,18 @@ var fieldRows = []fieldRow{
 		want: &remudav1.ExplainRunResponse{Sentences: []string{"SENTENCES"}, Events: []*remudav1.Event{eventOf7()}},
 	},
 	{
+		method: "ExplainRun", prepare: jobOf7, req: &remudav1.ExplainRunRequest{JobId: 70},
+		want: &remudav1.ExplainRunResponse{Sentences: []string{"SENTENCES"}, Events: []*remudav1.Event{{
+			EventTime: recently, Action: remudav1.Action_ACTION_END_JOB, InstanceId: "i-1", Repository: repository, RunId: "7", RequestId: "asked", Assignment: 4,
+			Reason: "job 70 is over", ReasonCode: "job_ended",
+		}}},
+	},
+	{method: "GetInstance", prepare: jobHost, req: &remudav1.GetInstanceRequest{InstanceId: "i-5"}, want: &remudav1.GetInstanceResponse{Instance: instanceOf70()}},
+	{
+		method: "ListInstances", prepare: inOrder(hostOf7, jobHost), req: &remudav1.ListInstancesRequest{RunId: "turn:full:3"},
+		want: &remudav1.ListInstancesResponse{Instances: []*remudav1.Instance{instanceOf70()}},
+	},
+	{
 		method: "ExplainRun", req: &remudav1.ExplainRunRequest{InstanceId: "i-1"},
 		prepare: inOrder(anEvent, func(f *fieldWorld) {
 			r := serving("i-1")

@@ -17,6 +17,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/pause"
 	"github.com/remuda-ci/remuda/internal/lifecycle/resources"
+	"github.com/remuda-ci/remuda/internal/lifecycle/slots"
 	"github.com/remuda-ci/remuda/internal/policy"
 	"github.com/remuda-ci/remuda/internal/server"
 	"github.com/remuda-ci/remuda/internal/services"
@@ -70,6 +71,12 @@ func newFieldWorld(t *testing.T) *fieldWorld {
 			"film":   {Name: "film", Region: "eu-west-1", Cluster: "runners", ECSService: "films", Backlog: c, Policy: policy.ServicePolicy{Maximum: 2, BacklogPerRunner: 10, IdleChecks: 5}},
 			"render": {Name: "render"},
 		}}
+		o.Jobs = &fleet.JobOptions{
+			Store: o.Store.(*hosts).Store, GitHub: struct{ fleet.GitHubJobs }{}, Pools: map[string]fleet.JobPool{"full": {JobPool: policy.JobPool{Maximum: 7}, Labels: []string{"full"}}},
+			URL: func(repository, runID string, id int64) string {
+				return fmt.Sprint("https://github.com/", repository, "/", runID, "/", id)
+			},
+		}
 		o.Ensure = func(_ context.Context, dryRun bool) ([]resources.Resource, error) {
 			f.dryRun = append(f.dryRun, dryRun)
 			return []resources.Resource{{Kind: "queue", Name: "remuda-large-spot", Change: resources.Created, Detail: "it is not there"}}, nil
@@ -144,6 +151,38 @@ func anEvent(f *fieldWorld) {
 		ID: "01", At: time.Now(), InstanceID: "i-1", Repository: repository, RunID: "7", RequestID: "asked", Assignment: 4,
 		Action: lifecycle.ActionClaim, From: "idle (pooled)", To: "claimed", Reason: "a run asked", Code: "asked",
 	}}))
+}
+
+// jobOf7 is a job of run 7 that is over, and what its run's history has of it.
+func jobOf7(f *fieldWorld) {
+	f.must(f.store.CreateJob(f.t.Context(), lifecycle.Job{ID: 70, Repository: repository, RunID: "7", Pool: "full", State: lifecycle.JobDone, EndedAt: at(1), Version: 1}))
+	f.must(f.store.AddEvents(f.t.Context(), []lifecycle.Event{{
+		ID: "02", At: time.Now(), InstanceID: "i-1", Repository: repository, RunID: "7", RequestID: "asked", Assignment: 4,
+		Action: lifecycle.ActionEndJob, Reason: "job 70 is over", Code: lifecycle.ReasonJobEnded,
+	}}))
+}
+
+// jobHost is the host i-5 of a job pool, which runs job 70 of run 7.
+func jobHost(f *fieldWorld) {
+	ctx := f.t.Context()
+	f.host(lifecycle.Record{
+		HostKey: "i-5", InstanceID: "i-5", Pool: "full", State: lifecycle.StateRunning, RunID: "turn:full:3", Repository: repository, RequestID: "turn:full:3", JobsOf: repository,
+		Threshold: at(1), CreatedAt: at(2), UpdatedAt: at(3), LaunchedAt: at(2),
+	}, lifecycle.Report{HeartbeatAt: time.Now()})
+	f.must(f.store.CreateJob(ctx, lifecycle.Job{
+		ID: 70, Name: "build", Repository: repository, RunID: "7", RunAttempt: 2, Pool: "full", State: lifecycle.JobRunning, StartedAt: at(4), Version: 1,
+	}))
+	_, err := f.store.UpdateSlotTable(ctx, slots.Table{Pool: "full", Open: []slots.Slot{{Number: 3, JobID: 69, Runs: 70}}})
+	f.must(err)
+}
+
+// instanceOf70 is that host as callers see it.
+func instanceOf70() *remudav1.Instance {
+	return &remudav1.Instance{
+		InstanceId: "i-5", Pool: "full", State: remudav1.State_STATE_RUNNING, Repository: repository, RunId: "turn:full:3", RequestId: "turn:full:3",
+		Threshold: stamp(1), CreateTime: stamp(2), UpdateTime: stamp(3), HeartbeatTime: recently, Healthy: true,
+		Job: &remudav1.WorkflowJob{JobId: 70, Name: "build", Repository: repository, RunId: "7", RunAttempt: 2, Url: "https://github.com/" + repository + "/7/70", StartTime: stamp(4)},
+	}
 }
 
 func eventOf7() *remudav1.Event {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
-	"github.com/remuda-ci/remuda/internal/logkey"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
@@ -23,7 +22,11 @@ func (s *service) GetInstance(ctx context.Context, req *remudav1.GetInstanceRequ
 	if err != nil {
 		return nil, s.toStatus(ctx, err)
 	}
-	return &remudav1.GetInstanceResponse{Instance: s.instance(r, report)}, nil
+	i := s.instance(r, report)
+	if err := s.addJobs(ctx, []lifecycle.Record{r}, []*remudav1.Instance{i}); err != nil {
+		return nil, err
+	}
+	return &remudav1.GetInstanceResponse{Instance: i}, nil
 }
 
 // ListInstances pages through the hosts.
@@ -40,7 +43,25 @@ func (s *service) ListInstances(ctx context.Context, req *remudav1.ListInstances
 	if err != nil {
 		return nil, s.toStatus(ctx, err)
 	}
-	return &remudav1.ListInstancesResponse{Instances: s.instances(page.Items, reports), NextPageToken: page.Next}, nil
+	list := s.instances(page.Items, reports)
+	if err := s.addJobs(ctx, page.Items, list); err != nil {
+		return nil, err
+	}
+	return &remudav1.ListInstancesResponse{Instances: list, NextPageToken: page.Next}, nil
+}
+
+// addJobs adds the jobs that hosts of job pools run. list has an instance for each record, in the same order.
+func (s *service) addJobs(ctx context.Context, records []lifecycle.Record, list []*remudav1.Instance) error {
+	jobs, err := s.fleet.JobsOn(ctx, records)
+	if err != nil {
+		return s.toStatus(ctx, err)
+	}
+	for i, r := range records {
+		if j, ok := jobs[r.HostKey]; ok {
+			list[i].Job = workflowJob(j)
+		}
+	}
+	return nil
 }
 
 // TerminateInstance ends a host by order.
@@ -87,24 +108,32 @@ func (s *service) ExplainRun(ctx context.Context, req *remudav1.ExplainRunReques
 	return resp, nil
 }
 
-// explanation explains the run or the host of the request. A workflow sees only hosts
-// that serve its own run, and only what they did in it.
+// explanation explains the run, the job or the host of the request. A workflow sees only jobs of its own run and
+// hosts that serve it, and only what they did in it.
 func (s *service) explanation(ctx context.Context, req *remudav1.ExplainRunRequest) (fleet.Explanation, error) {
-	id, now := req.GetInstanceId(), time.Now()
-	if id == "" {
-		e, err := s.fleet.Explain(ctx, req.GetRepository(), req.GetRunId(), now)
-		return e, s.toStatus(ctx, err)
-	}
+	var e fleet.Explanation
+	var err error
+	var field, subject, verb string
 	var own fleet.OfRun
 	t := callerOf(ctx).token
 	if t != nil {
 		own = fleet.OfRun{Repository: t.Origin.Repository, RunID: t.Origin.RunID}
 	}
-	e, err := s.fleet.ExplainHost(ctx, id, own, now)
+	switch id, job, now := req.GetInstanceId(), req.GetJobId(), time.Now(); {
+	case id != "":
+		field, subject, verb = "instance_id", id, "does not serve"
+		e, err = s.fleet.ExplainHost(ctx, id, own, now)
+	case job != 0:
+		field, subject, verb = "job_id", fmt.Sprint("job ", job), "is not of"
+		e, err = s.fleet.ExplainJob(ctx, job, own, now)
+	default:
+		e, err = s.fleet.Explain(ctx, req.GetRepository(), req.GetRunId(), now)
+		return e, s.toStatus(ctx, err)
+	}
 	if t != nil && errors.Is(err, lifecycle.ErrNotFound) {
-		// The same answer for every other host, so that a workflow learns of none.
-		err = violation(codes.PermissionDenied, "instance_id", fmt.Sprintf("%s does not serve run %s of %s, which is the ID token's", id, own.RunID, own.Repository))
-		audit(ctx, s.log, remudav1.FleetService_ExplainRun_FullMethodName, []any{logkey.Instance, id}, err, "")
+		// The same answer for every other host and job, so that a workflow learns of none.
+		err = violation(codes.PermissionDenied, field, fmt.Sprintf("%s %s run %s of %s, which is the ID token's", subject, verb, own.RunID, own.Repository))
+		audit(ctx, s.log, remudav1.FleetService_ExplainRun_FullMethodName, logFields(req), err, "")
 		return e, err
 	}
 	return e, s.toStatus(ctx, err)

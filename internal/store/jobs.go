@@ -54,6 +54,15 @@ func (s Store) Job(ctx context.Context, id int64) (lifecycle.Job, error) {
 	return get(ctx, s, Jobs, jobKey(id))
 }
 
+// JobsOf reads jobs by their ids, in any order. Those that are not there are left out, and it may lag.
+func (s Store) JobsOf(ctx context.Context, ids []int64) ([]lifecycle.Job, error) {
+	keys := make([]Key, len(ids))
+	for i, id := range ids {
+		keys[i] = jobKey(id)
+	}
+	return getMany(ctx, s, "jobs_of", Jobs, keys)
+}
+
 // OpenJobsOfRun lists the jobs of a run that are not done, by id.
 func (s Store) OpenJobsOfRun(ctx context.Context, repository, runID string) ([]lifecycle.Job, error) {
 	return listAll(ctx, s, Jobs, Query{Op: "open_jobs_of_run", Index: JobsByRun, Partitions: [][]string{{repository, runID}}})

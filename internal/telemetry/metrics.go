@@ -35,6 +35,7 @@ type Metrics struct {
 	starts   *prometheus.HistogramVec
 	taken    *prometheus.CounterVec
 	queued   *prometheus.HistogramVec
+	unserved *prometheus.CounterVec
 	busy     *recent
 	calls    *prometheus.CounterVec
 	decided  *prometheus.CounterVec
@@ -46,6 +47,7 @@ type Metrics struct {
 	runners  *prometheus.GaugeVec
 	budgets  *prometheus.GaugeVec
 	waiting  *prometheus.GaugeVec
+	waitsFor *prometheus.GaugeVec
 	turns    *prometheus.GaugeVec
 	paused   *prometheus.GaugeVec
 	held     prometheus.Gauge
@@ -69,6 +71,9 @@ func NewMetrics() *Metrics {
 		taken: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "remuda_hosts_taken_total", Help: "Hosts that requests got: those that waited in the pool, and those that were launched.",
 		}, []string{"pool", "from"}),
+		unserved: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "remuda_jobs_unserved_total", Help: "Queued jobs that webhooks announced and that get no host, by the reason.",
+		}, []string{"code"}),
 		queued: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "remuda_job_queue_duration_seconds", Help: "From the queueing of a job of a job pool to its start on a runner, as GitHub reports both.", Buckets: queueBuckets,
 		}, []string{"pool"}),
@@ -99,6 +104,9 @@ func NewMetrics() *Metrics {
 		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "remuda_jobs_waiting", Help: "Queued jobs of a job pool that no runner has taken, at most 2000.",
 		}, []string{"pool"}),
+		waitsFor: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "remuda_jobs_waiting_reason", Help: "1 for the reason why the job of a job pool that waits longest has no host; no series while none waits.",
+		}, []string{"pool", "code"}),
 		turns: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "remuda_turns_open", Help: "Slots of a job pool: hosts at work for it, or about to be.",
 		}, []string{"pool"}),
@@ -124,8 +132,8 @@ func NewMetrics() *Metrics {
 	for _, h := range m.phase {
 		m.registry.MustRegister(h)
 	}
-	m.registry.MustRegister(m.starts, m.taken, m.queued, m.busy)
-	m.registry.MustRegister(m.calls, m.decided, m.sweeps, m.ages, m.hosts, m.rpcs, m.webhooks, m.runners, m.budgets, m.waiting, m.turns, m.held, m.paused, m.guarded, m.gone, m.services, build,
+	m.registry.MustRegister(m.starts, m.taken, m.queued, m.unserved, m.busy)
+	m.registry.MustRegister(m.calls, m.decided, m.sweeps, m.ages, m.hosts, m.rpcs, m.webhooks, m.runners, m.budgets, m.waiting, m.waitsFor, m.turns, m.held, m.paused, m.guarded, m.gone, m.services, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -163,6 +171,11 @@ func (m *Metrics) Took(pool string, pooled, launched int) {
 // JobStarted counts a job of a job pool that a runner took d after it was queued.
 func (m *Metrics) JobStarted(pool string, d time.Duration) {
 	m.queued.WithLabelValues(pool).Observe(d.Seconds())
+}
+
+// JobUnserved counts a queued job that gets no host.
+func (m *Metrics) JobUnserved(code lifecycle.ReasonCode) {
+	m.unserved.WithLabelValues(string(code)).Inc()
 }
 
 // Busy says how many hosts have a job.
@@ -251,10 +264,23 @@ func oneIf(yes bool) float64 {
 	return 0
 }
 
-// SetJobs says how many jobs of a job pool wait and how many turns are open.
-func (m *Metrics) SetJobs(pool string, waiting, turns int) {
-	m.waiting.WithLabelValues(pool).Set(float64(waiting))
-	m.turns.WithLabelValues(pool).Set(float64(turns))
+// JobCounts are of one job pool.
+type JobCounts struct {
+	// Waiting are the jobs that wait, and Why is the reason of the one that waits longest; empty: none waits.
+	Waiting int
+	Why     lifecycle.ReasonCode
+	// Slots are open.
+	Slots int
+}
+
+// SetJobs says how many jobs of a job pool wait and why, and how many slots are open.
+func (m *Metrics) SetJobs(pool string, c JobCounts) {
+	m.waiting.WithLabelValues(pool).Set(float64(c.Waiting))
+	m.turns.WithLabelValues(pool).Set(float64(c.Slots))
+	m.waitsFor.DeletePartialMatch(prometheus.Labels{"pool": pool})
+	if c.Why != "" {
+		m.waitsFor.WithLabelValues(pool, string(c.Why)).Set(1)
+	}
 }
 
 // results are the classes of error, by the word under which they are counted.

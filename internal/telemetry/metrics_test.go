@@ -53,6 +53,8 @@ func TestMetrics(t *testing.T) {
 	m.Took("default", 3, 1)
 	m.Took("default", 0, 2)
 	m.JobStarted("small", 7*time.Second)
+	m.JobUnserved(lifecycle.ReasonLabelUnknown)
+	m.JobUnserved(lifecycle.ReasonLabelUnknown)
 	m.Busy(4)
 	m.Busy(3)
 	want := []string{
@@ -68,6 +70,7 @@ func TestMetrics(t *testing.T) {
 		`remuda_hosts_taken_total{from="pool",pool="default"} 3`,
 		`remuda_job_queue_duration_seconds_sum{pool="small"} 7`,
 		`remuda_job_queue_duration_seconds_count{pool="small"} 1`,
+		`remuda_jobs_unserved_total{code="label_unknown"} 2`,
 		`remuda_provision_duration_seconds_sum{start="cold"} 40`,
 		`remuda_provision_duration_seconds_count{start="cold"} 1`,
 		`remuda_provision_duration_seconds_sum{start="hot"} 0.5`,
@@ -79,7 +82,7 @@ func TestMetrics(t *testing.T) {
 		`remuda_webhooks_total{event="other",outcome="ignored"} 1`,
 		`remuda_webhooks_total{event="workflow_job",outcome="accepted"} 2`,
 	}
-	got := scrape(m, "remuda_claim", "remuda_decisions", "remuda_register", "remuda_release", "remuda_grpc", "remuda_hosts", "remuda_webhooks", "remuda_job_", "remuda_provision")
+	got := scrape(m, "remuda_claim", "remuda_decisions", "remuda_register", "remuda_release", "remuda_grpc", "remuda_hosts", "remuda_webhooks", "remuda_job_", "remuda_jobs_unserved", "remuda_provision")
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}

@@ -5,17 +5,18 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 )
 
-// Subject is a run, or a host. Of a run that was named by its id alone, Repository is empty.
+// Subject is a run, a job or a host. Of a run that was named by its id alone, Repository is empty.
 type Subject struct {
 	// Repository is "owner/name".
 	Repository string
 	// RunID is the id of the run, or the slot of a host of a job pool ("turn:<pool>:<number>").
 	RunID string
-	// JobID is the job of the URL; empty without one.
-	JobID string
+	// JobID is the job of the URL; 0 without one.
+	JobID int64
 	// InstanceID is set instead of a run.
 	InstanceID string
 }
@@ -82,7 +83,9 @@ func parseURL(text string) (Subject, error) {
 	}
 	s := Subject{Repository: parts[0] + "/" + parts[1], RunID: parts[4]}
 	if i := len(parts) - 2; i >= 5 && parts[i] == "job" {
-		s.JobID = parts[i+1]
+		if s.JobID, err = strconv.ParseInt(parts[i+1], 10, 64); err != nil || s.JobID <= 0 {
+			return Subject{}, fmt.Errorf("%q has no id of a job behind /job/: %s", text, Forms)
+		}
 	}
 	return s, nil
 }

@@ -21,8 +21,8 @@ func TestParse(t *testing.T) {
 		"URL of an attempt":      {[]string{"https://github.com/acme/shop/actions/runs/41/attempts/2"}, run},
 		"URL with a query":       {[]string{"https://github.com/acme/shop/actions/runs/41?pr=7#summary"}, run},
 		"URL of a server":        {[]string{"https://git.acme.com/acme/shop/actions/runs/41/"}, run},
-		"URL of a job":           {[]string{"https://github.com/acme/shop/actions/runs/41/job/7"}, subject.Subject{Repository: "acme/shop", RunID: "41", JobID: "7"}},
-		"URL of an older job":    {[]string{"https://github.com/acme/shop/actions/runs/41/attempts/1/job/7"}, subject.Subject{Repository: "acme/shop", RunID: "41", JobID: "7"}},
+		"URL of a job":           {[]string{"https://github.com/acme/shop/actions/runs/41/job/7"}, subject.Subject{Repository: "acme/shop", RunID: "41", JobID: 7}},
+		"URL of an older job":    {[]string{"https://github.com/acme/shop/actions/runs/41/attempts/1/job/7"}, subject.Subject{Repository: "acme/shop", RunID: "41", JobID: 7}},
 		"a run alone":            {[]string{"41"}, subject.Subject{RunID: "41"}},
 		"the slot of a job pool": {[]string{"turn:default:3"}, subject.Subject{RunID: "turn:default:3"}},
 		"a host":                 {[]string{"i-0b22a22eec53b9321"}, subject.Subject{InstanceID: "i-0b22a22eec53b9321"}},
@@ -40,7 +40,7 @@ func TestParse(t *testing.T) {
 func TestParseRefuses(t *testing.T) {
 	for _, args := range [][]string{
 		nil, {""}, {"acme/shop"}, {"acme/shop/"}, {"/41"}, {"a b"}, {"acme", "41"}, {"acme/shop", "4/1"}, {"acme/shop", "41", "2"},
-		{"https://github.com/acme/shop"}, {"https://github.com/acme/shop/pull/41"}, {"https://github.com/acme/shop/actions/runs/"}, {"://"},
+		{"https://github.com/acme/shop"}, {"https://github.com/acme/shop/pull/41"}, {"https://github.com/acme/shop/actions/runs/"}, {"https://github.com/acme/shop/actions/runs/41/job/x"}, {"://"},
 	} {
 		if got, err := subject.Parse(args); err == nil {
 			t.Errorf("%q is %+v, and should be refused", args, got)

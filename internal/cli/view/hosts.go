@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/cli/table"
+	"github.com/remuda-ci/remuda/internal/lifecycle/line"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
@@ -34,13 +35,14 @@ func (f Filter) Apply(hosts []*remudav1.Instance, now time.Time) []*remudav1.Ins
 }
 
 func (f Filter) passes(h *remudav1.Instance, now time.Time) bool {
-	owner, _, _ := strings.Cut(h.GetRepository(), "/")
+	repository, run, _ := work(h)
+	owner, _, _ := strings.Cut(repository, "/")
 	switch {
 	case f.Pool != "" && h.GetPool() != f.Pool:
 		return false
-	case f.RunID != "" && h.GetRunId() != f.RunID:
+	case f.RunID != "" && run != f.RunID && h.GetRunId() != f.RunID:
 		return false
-	case f.Repository != "" && !strings.EqualFold(f.Repository, h.GetRepository()) && !strings.EqualFold(f.Repository, owner):
+	case f.Repository != "" && !strings.EqualFold(f.Repository, repository) && !strings.EqualFold(f.Repository, owner):
 		return false
 	}
 	return len(f.States) == 0 || slices.ContainsFunc(f.States, func(s string) bool { return Is(h, s, now) })
@@ -62,14 +64,15 @@ func Sort(hosts []*remudav1.Instance) {
 func Hosts(hosts []*remudav1.Instance, now time.Time, wide bool) table.Table {
 	t := table.Table{Head: []string{"HOST", "STATE", "POOL", "REPOSITORY", "RUN", "BUSY", "SINCE", "NEXT"}}
 	if wide {
-		t.Head = append(t.Head, "TYPE", "CLASS", "USAGE", "ZONE", "ASSIGNMENT", "HEARTBEAT", "LABELS", "REASON")
+		t.Head = append(t.Head, "JOB", "TYPE", "CLASS", "USAGE", "ZONE", "ASSIGNMENT", "HEARTBEAT", "LABELS", "REASON")
 	}
 	c := clock{now, wide}
 	for _, h := range hosts {
 		row := []table.Cell{{Text: h.GetInstanceId()}, stateCell(h, now)}
-		row = append(row, table.Row(h.GetPool(), h.GetRepository(), runOf(h), busy(h), c.age(since(h)), c.next(next(h, now)))...)
+		repository, run, attempt := work(h)
+		row = append(row, table.Row(h.GetPool(), repository, runOf(run, attempt), busy(h), c.age(since(h)), c.next(next(h, now)))...)
 		if wide {
-			row = append(row, table.Row(h.GetInstanceType(), h.GetResourceClass(), usage(h.GetUsageClass()), h.GetZone(),
+			row = append(row, table.Row(jobOf(h), h.GetInstanceType(), h.GetResourceClass(), usage(h.GetUsageClass()), h.GetZone(),
 				fmt.Sprint(h.GetAssignment()), c.age(at(h.GetHeartbeatTime())), strings.Join(h.GetLabels(), ","), h.GetReason())...)
 		}
 		t.Rows = append(t.Rows, row)
@@ -84,12 +87,30 @@ func busy(h *remudav1.Instance) string {
 	return "no"
 }
 
-// runOf is the run of a host, with the attempt where it is not the first.
-func runOf(h *remudav1.Instance) string {
-	if h.GetRunAttempt() > 1 {
-		return fmt.Sprintf("%s #%d", h.GetRunId(), h.GetRunAttempt())
+// work is the repository, the run and its attempt that a host serves. Of a host of a job pool they are those of its job, once that is known,
+// and before that its slot stands for the run.
+func work(h *remudav1.Instance) (repository, run string, attempt int32) {
+	if j := h.GetJob(); j != nil {
+		return j.GetRepository(), j.GetRunId(), j.GetRunAttempt()
 	}
-	return h.GetRunId()
+	return h.GetRepository(), h.GetRunId(), h.GetRunAttempt()
+}
+
+// runOf is a run with the attempt where it is not the first.
+func runOf(run string, attempt int32) string {
+	if attempt > 1 {
+		return fmt.Sprintf("%s #%d", run, attempt)
+	}
+	return run
+}
+
+// jobOf is the job that a host of a job pool runs: its name, or its id.
+func jobOf(h *remudav1.Instance) string {
+	j := h.GetJob()
+	if j == nil {
+		return ""
+	}
+	return cmp.Or(line.First(j.GetName()), fmt.Sprint(j.GetJobId()))
 }
 
 func usage(u remudav1.UsageClass) string {

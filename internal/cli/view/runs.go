@@ -36,14 +36,13 @@ func RunsOf(hosts []*remudav1.Instance, now time.Time) []Run {
 	Sort(hosts)
 	var runs []Run
 	for _, h := range hosts {
-		if h.GetRunId() == "" || State(h) == ended {
+		repository, run, attempt := work(h)
+		if run == "" || State(h) == ended {
 			continue
 		}
-		i := slices.IndexFunc(runs, func(r Run) bool {
-			return r.Repository == h.GetRepository() && r.RunID == h.GetRunId() && r.Attempt == h.GetRunAttempt()
-		})
+		i := slices.IndexFunc(runs, func(r Run) bool { return r.Repository == repository && r.RunID == run && r.Attempt == attempt })
 		if i < 0 {
-			runs = append(runs, Run{Repository: h.GetRepository(), RunID: h.GetRunId(), Attempt: h.GetRunAttempt(), Since: since(h)})
+			runs = append(runs, Run{Repository: repository, RunID: run, Attempt: attempt, Since: since(h)})
 			i = len(runs) - 1
 		}
 		runs[i].add(h, now)

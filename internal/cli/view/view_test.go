@@ -96,10 +96,11 @@ func TestHostsWide(t *testing.T) {
 		InstanceId: "i-works", Pool: "default", State: running, Repository: "acme/shop", RunId: "41", Busy: true, Threshold: in(time.Hour), UpdateTime: in(-time.Minute),
 		InstanceType: "c5.large", ResourceClass: "large", UsageClass: remudav1.UsageClass_USAGE_CLASS_ON_DEMAND, Zone: "eu-west-1a", Assignment: 3,
 		HeartbeatTime: in(-5 * time.Second), Healthy: true, Labels: []string{"gpu", "big"}, Reason: "registered for run 41",
+		Job: &remudav1.WorkflowJob{JobId: 7, Name: "build", Repository: "acme/web", RunId: "42", RunAttempt: 2},
 	}
 	const want = `
-HOST     STATE    POOL     REPOSITORY  RUN  BUSY  SINCE                 NEXT                                  TYPE      CLASS  USAGE      ZONE        ASSIGNMENT  HEARTBEAT             LABELS   REASON
-i-works  running  default  acme/shop   41   yes   2026-01-01T11:59:00Z  maximum runtime 2026-01-01T13:00:00Z  c5.large  large  on-demand  eu-west-1a  3           2026-01-01T11:59:55Z  gpu,big  registered for run 41
+HOST     STATE    POOL     REPOSITORY  RUN    BUSY  SINCE                 NEXT                                  JOB    TYPE      CLASS  USAGE      ZONE        ASSIGNMENT  HEARTBEAT             LABELS   REASON
+i-works  running  default  acme/web    42 #2  yes   2026-01-01T11:59:00Z  maximum runtime 2026-01-01T13:00:00Z  build  c5.large  large  on-demand  eu-west-1a  3           2026-01-01T11:59:55Z  gpu,big  registered for run 41
 `
 	compare(t, want, text(t, view.Hosts([]*remudav1.Instance{host}, now, true)))
 }

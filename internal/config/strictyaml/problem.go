@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle/nearest"
 )
 
 // maxProblems bounds how many problems are reported at once: a file with more is not
@@ -98,52 +100,10 @@ type suggestion struct {
 }
 
 func (s suggestion) String() string {
-	if near := nearest(s.word, s.known); near != "" {
+	if near := nearest.Of(s.word, s.known); near != "" {
 		return fmt.Sprintf("did you mean %s?", near)
 	}
 	return "known here: " + strings.Join(slices.Sorted(slices.Values(s.known)), ", ")
-}
-
-// nearest returns the known word that word is short for, or else the one that is at most half its letters
-// away from it, so that two letters swapped in a word of three are still found; or "".
-func nearest(word string, known []string) string {
-	const longest = 64 // no key of ours is longer, so nothing is near beyond it
-	if len(word) > longest {
-		return ""
-	}
-	short := func(k string) bool { return len(word) > 1 && strings.HasPrefix(k, strings.ToLower(word)) }
-	if i := slices.IndexFunc(known, short); i >= 0 {
-		return known[i]
-	}
-	best, bestDistance := "", 0
-	for _, k := range known {
-		d := distance(strings.ToLower(word), k)
-		if d <= (len(k)+1)/2 && (best == "" || d < bestDistance) {
-			best, bestDistance = k, d
-		}
-	}
-	return best
-}
-
-// distance counts the letters to insert, delete or replace (Levenshtein).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		diagonal := row[0]
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := diagonal
-			if a[i-1] != b[j-1] {
-				cost++
-			}
-			diagonal = row[j]
-			row[j] = min(cost, row[j]+1, row[j-1]+1)
-		}
-	}
-	return row[len(b)]
 }
 
 // Validator is a configuration with rules beyond the types of its keys.

@@ -12,6 +12,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/ports"
 	"github.com/remuda-ci/remuda/internal/fleet/scaledown"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/fleethold"
 	"github.com/remuda-ci/remuda/internal/lifecycle/listing"
 	"github.com/remuda-ci/remuda/internal/lifecycle/pause"
 	"github.com/remuda-ci/remuda/internal/policy"
@@ -56,26 +57,18 @@ func (ex *Explainer) Explain(ctx context.Context, repository, runID string, now 
 		if err != nil {
 			return e, err
 		}
-		facts, err := ex.Hosts.LoadFacts(ctx, append(serving, leaving...), now)
+		about, err := ex.ofHosts(ctx, append(serving, leaving...), e.Events, hold, now)
 		if err != nil {
 			return e, err
 		}
-		for _, fact := range facts {
-			fact.FleetHold = &hold
-			e.Sentences = append(e.Sentences, ex.hostSentences(fact, e.Events, now)...)
-		}
+		e.Sentences = append(e.Sentences, about...)
 	}
 	for _, j := range jobs {
-		e.Sentences = append(e.Sentences, jobSentence(j))
-		held, err := ex.pauseSentence(ctx, j, now)
+		about, err := ex.jobSentences(ctx, j, requests, hold, now)
 		if err != nil {
 			return e, err
 		}
-		e.Sentences = append(e.Sentences, compact(held)...)
-		if label := ex.lackedLabel(j, requests); label != "" {
-			e.Sentences = append(e.Sentences, fmt.Sprintf(
-				"Job %d names the label %s, which these hosts do not have: remove it from runs-on, or set default_labels: true for their pool.", j.ID, label))
-		}
+		e.Sentences = append(e.Sentences, about...)
 	}
 	for _, event := range e.Events {
 		e.Sentences = append(e.Sentences, eventSentence(event))
@@ -99,64 +92,6 @@ func (ex *Explainer) newestEvents(ctx context.Context, repository, runID string)
 	// Each operation writes its own together, so they are stored a little out of turn.
 	slices.SortStableFunc(newest, byTime)
 	return newest, nil
-}
-
-// openJobsOf are the jobs of a run that are not over, the longest queued first; none where
-// there are no webhooks.
-func (ex *Explainer) openJobsOf(ctx context.Context, repository, runID string) ([]lifecycle.Job, error) {
-	if ex.JobStore == nil {
-		return nil, nil
-	}
-	jobs, err := ex.JobStore.OpenJobsOfRun(ctx, repository, runID)
-	if err != nil {
-		return nil, fmt.Errorf("list jobs of run %s: %w", runID, err)
-	}
-	slices.SortFunc(jobs, func(a, b lifecycle.Job) int {
-		if a.Before(b) {
-			return -1
-		}
-		return 1
-	})
-	return jobs, nil
-}
-
-func jobSentence(j lifecycle.Job) string {
-	served := "the hosts of its run"
-	if j.Pool != "" {
-		served = "job pool " + j.Pool
-	}
-	if j.State == lifecycle.JobRunning {
-		return fmt.Sprintf("Job %d runs on %s since %s.", j.ID, j.RunnerName, hosts.ClockTime(j.StartedAt))
-	}
-	return fmt.Sprintf("Job %d waits for %s since %s.", j.ID, served, hosts.ClockTime(j.QueuedAt))
-}
-
-// pauseSentence says that the job pool of a waiting job is paused; empty: it is not.
-func (ex *Explainer) pauseSentence(ctx context.Context, j lifecycle.Job, now time.Time) (string, error) {
-	if j.Pool == "" || j.State != lifecycle.JobWaiting {
-		return "", nil
-	}
-	p, err := ex.PauseOf(ctx, j.Pool, now)
-	if err != nil || !p.On() {
-		return "", err
-	}
-	return fmt.Sprintf("Job %d gets no host while %s.", j.ID, p), nil
-}
-
-// lackedLabel is a default label of GitHub's runner that a waiting job names and no host of its run has, or "". Where
-// nothing was requested for the run, any pool may be the one that it gets hosts of.
-func (ex *Explainer) lackedLabel(j lifecycle.Job, requests []lifecycle.Request) string {
-	i := slices.IndexFunc(j.Labels, policy.IsDefaultLabel)
-	if i < 0 || j.Pool != "" || j.State != lifecycle.JobWaiting {
-		return ""
-	}
-	for name, p := range ex.Pools {
-		mayServe := len(requests) == 0 || slices.ContainsFunc(requests, func(q lifecycle.Request) bool { return q.Spec.Pool == name })
-		if p.DefaultLabels && mayServe {
-			return ""
-		}
-	}
-	return j.Labels[i]
 }
 
 func requestSentence(q lifecycle.Request, now time.Time) string {
@@ -198,6 +133,19 @@ func releasedPart(q lifecycle.Request) string {
 		return ""
 	}
 	return fmt.Sprintf(" The run was released at %s.", hosts.ClockTime(q.ReleasedAt))
+}
+
+// ofHosts are the sentences about some hosts of a run, with what its history has of them.
+func (ex *Explainer) ofHosts(ctx context.Context, records []lifecycle.Record, history []lifecycle.Event, hold fleethold.Hold, now time.Time) (sentences []string, err error) {
+	facts, err := ex.Hosts.LoadFacts(ctx, records, now)
+	if err != nil {
+		return nil, err
+	}
+	for _, fact := range facts {
+		fact.FleetHold = &hold
+		sentences = append(sentences, ex.hostSentences(fact, history, now)...)
+	}
+	return sentences, nil
 }
 
 // hostSentences are about one host of a run: how it stands, what is noted on it, and what sweeps say of it.
@@ -243,8 +191,11 @@ type Explainer struct {
 	GitHub ports.GitHub
 	// PauseOf reads the pause of a pool.
 	PauseOf func(ctx context.Context, pool string, now time.Time) (pause.Pause, error)
-	// JobStore keeps the jobs; nil: there are none.
-	JobStore  ports.JobStore
+	// JobStore keeps the jobs; nil: there are none. JobPools are the job pools.
+	JobStore ports.JobStore
+	JobPools map[string]ports.JobPool
+	// JobURL returns where people see a job; nil: nowhere.
+	JobURL    func(repository, runID string, jobID int64) string
 	Hosts     *hosts.Hosts
 	Scaledown *scaledown.Scaler
 	// Options are those of scale-down; nil: it is off.

@@ -15,7 +15,7 @@ import (
 // store, whether many hosts are silent at once, whether GitHub is away, and the current launch template.
 func (hs *Hosts) Decide(facts lifecycle.Facts, now time.Time) lifecycle.Decision {
 	facts.Watch = hs.health.watch(now)
-	facts.GitHubUnavailable = hs.GitHubHealth.away(now)
+	facts.GitHubUnavailable = hs.GitHubHealth.Away(now)
 	facts.Template = hs.Templates.last(facts.Record.Pool)
 	return lifecycle.Decide(facts, now, hs.Policy(facts.Record.Pool))
 }

@@ -119,8 +119,8 @@ func (w *GitHubHealth) saw(err error) {
 	}
 }
 
-// away reports whether GitHub did not answer just now.
-func (w *GitHubHealth) away(now time.Time) bool {
+// Away reports whether GitHub did not answer just now.
+func (w *GitHubHealth) Away(now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return !w.lost.IsZero() && now.Sub(w.lost) < awayFor

@@ -19,6 +19,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/policy"
+	"github.com/remuda-ci/remuda/internal/policy/unserved"
 )
 
 // Options are the parts for webhooks and job pools. Store and GitHub are required.
@@ -32,6 +33,8 @@ type Options struct {
 	// Scope returns the scope in which the hosts of a repository register as runners:
 	// see lifecycle.Job.Scope. nil: the repository itself.
 	Scope func(repository string) string
+	// URL returns where people see a job; nil: nowhere.
+	URL func(repository, runID string, jobID int64) string
 	// Parse reads the body of a recovered delivery; nil: the fleet takes no webhooks,
 	// and provides no hosts for jobs that they announce.
 	Parse func(event, deliveryID string, body []byte, now time.Time) (lifecycle.Webhook, error)
@@ -49,13 +52,16 @@ type Jobs struct {
 	Repositories []string
 	// OnStart is called with the pool of a job that a runner has taken, and how long the job waited for it; nil: nothing is.
 	OnStart func(pool string, waited time.Duration)
+	// OnUnserved is called with the reason for each queued job that gets no host; nil: nothing is.
+	OnUnserved func(lifecycle.ReasonCode)
 	// OnJob is called with the job of each webhook that TakeWebhook gets, whether the
 	// fleet serves the job or not.
 	OnJob func(lifecycle.WorkflowJob)
 	Log   hclog.Logger
 	Ops   *op.Driver
 
-	labels map[string]policy.PoolLabels // of the job pools, for policy.MatchPool
+	labels   map[string]policy.PoolLabels // of the job pools, for policy.MatchPool
+	unserved map[string]unserved.Pool     // the same, for unserved.Why
 
 	mu sync.Mutex
 	// start runs an operation in the background; nil: ServeJobs does not run here, and
@@ -89,7 +95,7 @@ func New(o Options, pools map[string]ports.Pool) (*Jobs, error) {
 	if o.Scope == nil {
 		o.Scope = func(repository string) string { return repository }
 	}
-	d := &Jobs{Options: o, labels: map[string]policy.PoolLabels{}, forks: map[string]bool{}, reconciling: map[string]bool{}, freed: map[string][]string{}, looked: map[string]time.Time{}}
+	d := &Jobs{Options: o, labels: map[string]policy.PoolLabels{}, unserved: map[string]unserved.Pool{}, forks: map[string]bool{}, reconciling: map[string]bool{}, freed: map[string][]string{}, looked: map[string]time.Time{}}
 	d.unknown = unknownRuns{map[string]time.Time{}, map[plannedMinute]int{}}
 	for name, p := range o.Pools {
 		pool, ok := pools[name]
@@ -100,6 +106,7 @@ func New(o Options, pools map[string]ports.Pool) (*Jobs, error) {
 			return nil, fmt.Errorf("job pool %s: minimum %d and maximum %d do not fit", name, p.Minimum, p.Maximum)
 		}
 		d.labels[name] = policy.PoolLabels{Own: p.Labels, Default: pool.DefaultLabels}
+		d.unserved[name] = unserved.Pool{PoolLabels: d.labels[name], Repositories: p.Repositories}
 	}
 	return d, nil
 }

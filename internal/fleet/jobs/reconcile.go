@@ -120,7 +120,7 @@ func (b *reconcilePool) confirm(ctx context.Context, now time.Time) (op.Progress
 	}
 	asked := slices.IndexFunc(b.waiting, func(j lifecycle.Job) bool { return j.Scope == b.facts[i].Slot.Scope && !b.asked[j.ID] })
 	if asked >= 0 {
-		j, err := b.env.askGitHub(ctx, b.waiting[asked], now)
+		j, err := b.env.askGitHub(ctx, &b.Events, b.waiting[asked], now)
 		if err != nil {
 			b.env.Log.Warn("job not confirmed; asking again", logkey.Job, b.waiting[asked].ID, logkey.Error, err)
 			return b.Then(b.decide)
@@ -288,7 +288,7 @@ func (b *reconcilePool) phase(t *slots.Slot, r lifecycle.Record, p lifecycle.Rep
 		return policy.SlotOver, time.Time{}
 	}
 	if t.Started && t.Runner != "" && runnername.InstanceOf(t.Runner) != r.InstanceID {
-		t.Started, t.UnannouncedAt = false, time.Time{} // that host was lost before the request was settled with this one
+		t.Started, t.UnannouncedAt, t.Runs = false, time.Time{}, 0 // that host was lost before the request was settled with this one
 	}
 	if t.Runner != r.RunnerName || t.RunnerID != r.GitHubRunnerID {
 		t.Runner, t.RunnerID, b.learned = r.RunnerName, r.GitHubRunnerID, true

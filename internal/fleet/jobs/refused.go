@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
@@ -26,6 +28,8 @@ type refusals struct {
 	ofRun        map[string]int // by lifecycle.RunKey
 	ofRepository map[string]int // in the minute
 	minute       time.Time
+	// logged has the repositories and reasons that the log has had a line at info about.
+	logged map[string]bool
 }
 
 // admit reports whether one more refused job of a run is written to the history, and counts it.
@@ -45,6 +49,38 @@ func (r *refusals) admit(repository, runID string, now time.Time) bool {
 	return true
 }
 
+// first reports whether no job of a repository has been refused for a reason yet, as far as is remembered.
+func (r *refusals) first(repository string, code lifecycle.ReasonCode) bool {
+	key := repository + " " + string(code)
+	if r.logged[key] {
+		return false
+	}
+	if r.logged == nil || len(r.logged) >= notesAtMost {
+		r.logged = map[string]bool{}
+	}
+	r.logged[key] = true
+	return true
+}
+
+// logRefusal logs why a job gets no host: at info the first time for a repository and a reason, and at debug after that, since each job
+// of a workflow that is wrong is refused.
+func (js *Jobs) logRefusal(j lifecycle.WorkflowJob, why lifecycle.Reason) {
+	js.mu.Lock()
+	first := js.refusals.first(j.Repository, why.Code)
+	js.mu.Unlock()
+	level := hclog.Debug
+	if first {
+		level = hclog.Info
+	}
+	js.Log.Log(level, "job gets no host", logkey.Job, j.ID, logkey.Run, j.RunID, logkey.Repository, j.Repository, logkey.Code, why.Code, logkey.Reason, why.Text)
+}
+
+func (js *Jobs) countUnserved(code lifecycle.ReasonCode) {
+	if js.OnUnserved != nil {
+		js.OnUnserved(code)
+	}
+}
+
 // noteRefusal records that a job gets no host, for ExplainRun. A job that is refused has no row.
 func (js *Jobs) noteRefusal(events *op.Recorder, repository, runID string, why lifecycle.Reason, now time.Time) {
 	js.mu.Lock()
@@ -60,6 +96,7 @@ func (js *Jobs) noteRefusal(events *op.Recorder, repository, runID string, why l
 // refuse finishes the webhook of a job that gets no host.
 func (h *webhookOp) refuse(row lifecycle.Job, why lifecycle.Reason, now time.Time) (op.Progress, error) {
 	noted := lifecycle.Because(why.Code, "job %d gets no host: %s", row.ID, why.Text)
+	h.env.countUnserved(why.Code)
 	h.env.noteRefusal(&h.Events, row.Repository, row.RunID, noted, now)
 	h.w.Refused = true
 	return h.finish(fmt.Sprintf("refused: %s (%s)", why.Text, why.Code))

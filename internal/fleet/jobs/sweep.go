@@ -10,6 +10,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/delivery"
 	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
@@ -127,21 +128,27 @@ func (s *Sweep) job(ctx context.Context, now time.Time) (op.Progress, error) {
 // confirm writes the state that GitHub reports for a job now, if it is a later one.
 func (s *Sweep) confirm(ctx context.Context, j lifecycle.Job, is lifecycle.WorkflowJob, now time.Time) error {
 	row, _ := s.env.served(is)
+	before := j
 	if ahead(row.State, j.State) {
 		j = advance(j, row, now)
 	}
 	if j.State != lifecycle.JobDone {
 		j.DueAt = now.Add(jobLook)
 	}
-	if _, err := s.env.Options.Store.UpdateJob(ctx, j); err != nil && !errors.Is(err, lifecycle.ErrConflict) {
+	_, err := s.env.Options.Store.UpdateJob(ctx, j)
+	switch {
+	case errors.Is(err, lifecycle.ErrConflict):
+		return nil
+	case err != nil:
 		return fmt.Errorf("write job %d: %w", j.ID, err)
 	}
+	recordProgress(&s.Events, before, j, now)
 	return nil
 }
 
 // askGitHub brings the row of a job up to date with what GitHub reports for it now. If GitHub does not know it, or
 // refuses to answer, the error is nil, and the row is as it was unless the job must be over.
-func (js *Jobs) askGitHub(ctx context.Context, j lifecycle.Job, now time.Time) (lifecycle.Job, error) {
+func (js *Jobs) askGitHub(ctx context.Context, events *op.Recorder, j lifecycle.Job, now time.Time) (lifecycle.Job, error) {
 	is, err := js.Options.GitHub.WorkflowJob(ctx, j.Repository, j.ID)
 	switch {
 	case errors.Is(err, lifecycle.ErrNotFound):
@@ -155,7 +162,7 @@ func (js *Jobs) askGitHub(ctx context.Context, j lifecycle.Job, now time.Time) (
 	if !ahead(row.State, j.State) {
 		return j, nil
 	}
-	return js.noteJob(ctx, row, now)
+	return js.noteJob(ctx, events, row, now)
 }
 
 // waitsAtMost is how long GitHub lets a job wait for a runner before it gives up.
@@ -207,7 +214,7 @@ type MissedSweep struct {
 	env *Jobs
 
 	began        time.Time
-	missed       []lifecycle.MissedDelivery
+	missed       []delivery.Missed
 	repositories []string
 	found        []lifecycle.WorkflowJob
 	// unread is set when a delivery could not be read; unavailable counts such deliveries in a row.
@@ -291,7 +298,7 @@ func (s *MissedSweep) recover(ctx context.Context, now time.Time) (op.Progress, 
 	return op.Again, nil
 }
 
-func (s *MissedSweep) take(ctx context.Context, m lifecycle.MissedDelivery, body []byte, now time.Time) error {
+func (s *MissedSweep) take(ctx context.Context, m delivery.Missed, body []byte, now time.Time) error {
 	w, err := s.env.Options.Parse(m.Event, m.DeliveryID, body, now)
 	if err != nil {
 		s.env.Log.Debug("missed delivery skipped", logkey.Delivery, m.DeliveryID, logkey.Event, m.Event, logkey.Error, err)

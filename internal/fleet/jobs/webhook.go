@@ -16,6 +16,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle/slots"
 	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/policy"
+	"github.com/remuda-ci/remuda/internal/policy/unserved"
 )
 
 const (
@@ -90,38 +91,29 @@ func (js *Jobs) concerns(ctx context.Context, w lifecycle.Webhook) (bool, error)
 	return false, nil
 }
 
-// notOurs is ErrNotOurs, with the reason if the job of the webhook names labels of a job pool beside default
-// labels that the pool's hosts do not have: no host may be given to it, and its author expects one.
+// notOurs is ErrNotOurs, with the reason where the author of a queued job expects a host of this fleet.
 func (js *Jobs) notOurs(ctx context.Context, w lifecycle.Webhook, now time.Time) error {
 	if w.Job == nil || w.Job.Status != lifecycle.StatusQueued {
 		return ErrNotOurs
 	}
-	own := slices.DeleteFunc(slices.Clone(w.Job.Labels), policy.IsDefaultLabel)
-	pool, ok := policy.MatchPool(js.labels, own)
-	if !ok || len(own) == len(w.Job.Labels) || !policy.ServesRepository(js.Options.Pools[pool].Repositories, w.Job.Repository) {
+	why, expected := unserved.Why(*w.Job, js.unserved)
+	js.countUnserved(why.Code)
+	if !expected {
 		return ErrNotOurs
 	}
-	why := lacksDefaults(*w.Job, pool)
-	js.Log.Info("job gets no host", logkey.Job, w.Job.ID, logkey.Run, w.Job.RunID, logkey.Pool, pool, logkey.Code, why.Code, logkey.Reason, why.Text)
+	js.logRefusal(*w.Job, why)
 	events := js.Ops.Recorder("")
 	js.noteRefusal(&events, w.Job.Repository, w.Job.RunID, why, now)
 	events.Flush(ctx)
 	return fmt.Errorf("%s (%s): %w", why.Text, why.Code, ErrNotOurs)
 }
 
-// lacksDefaults says why a job that names default labels gets no host of a pool without them.
-func lacksDefaults(j lifecycle.WorkflowJob, pool string) lifecycle.Reason {
-	label := j.Labels[slices.IndexFunc(j.Labels, policy.IsDefaultLabel)]
-	return lifecycle.Because(lifecycle.ReasonDefaultLabels,
-		"job %d names the label %s, which the hosts of pool %s do not have: remove it from runs-on, or set default_labels: true for the pool", j.ID, label, pool)
-}
-
 // served returns the row of a job, and whether the fleet's hosts are to run it: those
 // of a job pool, or those that were requested for its run.
 func (js *Jobs) served(j lifecycle.WorkflowJob) (lifecycle.Job, bool) {
 	row := lifecycle.Job{
-		ID: j.ID, Repository: j.Repository, RunID: j.RunID, RunAttempt: j.RunAttempt, Labels: j.Labels,
-		QueuedAt: j.QueuedAt, RunnerName: j.RunnerName, StartedAt: j.StartedAt, EndedAt: j.CompletedAt,
+		ID: j.ID, Repository: j.Repository, RunID: j.RunID, RunAttempt: j.RunAttempt, Name: j.Name, Labels: j.Labels,
+		QueuedAt: j.QueuedAt, RunnerName: j.RunnerName, StartedAt: j.StartedAt, EndedAt: j.CompletedAt, Conclusion: j.Conclusion,
 	}
 	switch j.Status {
 	case lifecycle.StatusInProgress:
@@ -264,7 +256,7 @@ func (h *webhookOp) jobStep(ctx context.Context, now time.Time) (op.Progress, er
 		return h.refuse(row, why, now)
 	}
 	h.row, h.runner = row, job.RunnerID
-	stored, err := h.env.noteJob(ctx, row, now)
+	stored, err := h.env.noteJob(ctx, &h.Events, row, now)
 	if err != nil {
 		return op.Again, err
 	}
@@ -302,8 +294,8 @@ func (h *webhookOp) markStarted(ctx context.Context, _ time.Time) (op.Progress, 
 	if i < 0 {
 		return h.Then(h.reconcile(runs))
 	}
-	if t := &table.Open[i]; !t.Started || !t.UnannouncedAt.IsZero() {
-		t.Started, t.UnannouncedAt = true, time.Time{}
+	if t := &table.Open[i]; !t.Started || !t.UnannouncedAt.IsZero() || t.Runs != h.row.ID {
+		t.Started, t.UnannouncedAt, t.Runs = true, time.Time{}, h.row.ID
 		_, err := h.env.Options.Store.UpdateSlotTable(ctx, table)
 		switch {
 		case errors.Is(err, lifecycle.ErrConflict):
@@ -395,11 +387,11 @@ func (h *webhookOp) freeHost(ctx context.Context, _ time.Time) (op.Progress, err
 
 // noteJob writes what is newly known about a job, and returns the stored row. A job's
 // state only moves forward, since webhooks come late and more than once.
-func (js *Jobs) noteJob(ctx context.Context, row lifecycle.Job, now time.Time) (stored lifecycle.Job, err error) {
-	started := false
+func (js *Jobs) noteJob(ctx context.Context, events *op.Recorder, row lifecycle.Job, now time.Time) (stored lifecycle.Job, err error) {
+	var before lifecycle.Job
 	err = op.Rewrite(fmt.Sprintf("job %d", row.ID), func() (err error) {
 		stored, err = js.Options.Store.Job(ctx, row.ID)
-		before := stored
+		before = stored
 		switch {
 		case errors.Is(err, lifecycle.ErrNotFound):
 			before, stored = lifecycle.Job{}, newJob(row, now)
@@ -410,10 +402,12 @@ func (js *Jobs) noteJob(ctx context.Context, row lifecycle.Job, now time.Time) (
 		if err != nil {
 			return fmt.Errorf("write job %d: %w", row.ID, err)
 		}
-		started = !hasRunner(before) && hasRunner(stored)
 		return nil
 	})
-	if started && stored.Pool != "" && js.OnStart != nil {
+	if err == nil {
+		recordProgress(events, before, stored, now)
+	}
+	if err == nil && !hasRunner(before) && hasRunner(stored) && stored.Pool != "" && js.OnStart != nil {
 		js.OnStart(stored.Pool, max(0, stored.StartedAt.Sub(stored.QueuedAt)))
 	}
 	return stored, err
@@ -442,7 +436,8 @@ func newJob(row lifecycle.Job, now time.Time) lifecycle.Job {
 func advance(stored, row lifecycle.Job, now time.Time) lifecycle.Job {
 	n := stored
 	n.State, n.Reason = row.State, fmt.Sprintf("%s, as GitHub reports", row.State)
-	n.RunnerName, n.StartedAt, n.EndedAt = row.RunnerName, row.StartedAt, row.EndedAt
+	n.RunnerName, n.StartedAt, n.EndedAt, n.Conclusion = row.RunnerName, row.StartedAt, row.EndedAt, row.Conclusion
+	n.Name = cmp.Or(n.Name, row.Name) // a row of an older controld has none
 	n.NotBefore, n.Passed = time.Time{}, 0
 	n.DueAt = now.Add(jobLook)
 	if n.State == lifecycle.JobDone {

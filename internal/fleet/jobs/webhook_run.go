@@ -12,6 +12,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/provision"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
+	"github.com/remuda-ci/remuda/internal/policy/unserved"
 )
 
 // endingLook is how often a run whose hosts scale-down is ending is looked at for a
@@ -80,7 +81,7 @@ func (h *webhookOp) lacksDefaults(ctx context.Context, facts runFacts) (string, 
 	if h.env.Pools[pool].DefaultLabels {
 		return "", nil
 	}
-	why := lacksDefaults(lifecycle.WorkflowJob{ID: h.row.ID, Labels: h.row.Labels}, pool)
+	why := unserved.LacksDefaults(h.row.ID, h.row.Labels, pool)
 	return fmt.Sprintf("not provisioned: %s (%s)", why.Text, why.Code), nil
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/breaker"
+	"github.com/remuda-ci/remuda/internal/lifecycle/delivery"
 	"github.com/remuda-ci/remuda/internal/lifecycle/fleethold"
 	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
 	"github.com/remuda-ci/remuda/internal/lifecycle/notice"
@@ -185,6 +186,8 @@ type JobStore interface {
 	UpdateJob(ctx context.Context, j lifecycle.Job) (lifecycle.Job, error)
 	// Job reads one, consistently: ErrNotFound.
 	Job(ctx context.Context, id int64) (lifecycle.Job, error)
+	// JobsOf reads jobs by their ids, in any order. Those that are not there are left out.
+	JobsOf(ctx context.Context, ids []int64) ([]lifecycle.Job, error)
 	// OpenJobsOfRun lists the jobs of a run that are not done, in any order. The index may lag.
 	OpenJobsOfRun(ctx context.Context, repository, runID string) ([]lifecycle.Job, error)
 	// WaitingJobs lists the waiting jobs of a pool, in the order of Job.Before. The index may lag.
@@ -220,9 +223,9 @@ type GitHubJobs interface {
 	// MissedDeliveries lists the deliveries since a time that GitHub could not
 	// hand over, the oldest first: those of the webhook of each App. With a
 	// personal access token there are none to be asked for: ErrNotFound.
-	MissedDeliveries(ctx context.Context, since time.Time) ([]lifecycle.MissedDelivery, error)
+	MissedDeliveries(ctx context.Context, since time.Time) ([]delivery.Missed, error)
 	// DeliveryPayload is the body of a missed delivery.
-	DeliveryPayload(ctx context.Context, d lifecycle.MissedDelivery) ([]byte, error)
+	DeliveryPayload(ctx context.Context, d delivery.Missed) ([]byte, error)
 	// QueuedJobs lists the jobs of a repository that wait for a runner.
 	QueuedJobs(ctx context.Context, repository string) ([]lifecycle.WorkflowJob, error)
 }
@@ -251,6 +254,8 @@ type Observer interface {
 	Provisioned(start string, d time.Duration)
 	// JobStarted: a runner took a job of a job pool, d after GitHub had queued it.
 	JobStarted(pool string, d time.Duration)
+	// JobUnserved: a queued job gets no host for this reason.
+	JobUnserved(code lifecycle.ReasonCode)
 	// Busy: so many hosts have a job, as their agents reported to the liveness sweep.
 	Busy(hosts int)
 	// Swept: a sweep ended after d, with err or well.
@@ -279,6 +284,9 @@ func (SilentObserver) Took(string, int, int) {}
 func (SilentObserver) Provisioned(string, time.Duration) {}
 
 func (SilentObserver) JobStarted(string, time.Duration) {}
+
+// JobUnserved does nothing.
+func (SilentObserver) JobUnserved(lifecycle.ReasonCode) {}
 
 func (SilentObserver) Busy(int) {}
 

@@ -14,6 +14,7 @@ import (
 	"unicode"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/line"
 )
 
 // Error is a delivery that is not as GitHub makes them.
@@ -78,6 +79,7 @@ type deliveryJob struct {
 	ID          int64    `json:"id"`
 	RunID       int64    `json:"run_id"`
 	RunAttempt  *int     `json:"run_attempt"`
+	Name        string   `json:"name"`
 	Labels      []string `json:"labels"`
 	Status      string   `json:"status"`
 	Conclusion  string   `json:"conclusion"`
@@ -181,7 +183,7 @@ func (d delivery) job(now time.Time) (*lifecycle.WorkflowJob, error) {
 	out := &lifecycle.WorkflowJob{
 		ID: in.id("id", j.ID), Repository: d.Repository.FullName,
 		RunID: strconv.FormatInt(in.id("run_id", j.RunID), 10), RunAttempt: in.attempt(j.RunAttempt),
-		Labels: j.Labels, Status: further(d.Action, in.word("status", j.Status)), Conclusion: in.wordOrNone("conclusion", j.Conclusion),
+		Name: line.First(j.Name), Labels: j.Labels, Status: further(d.Action, in.word("status", j.Status)), Conclusion: in.wordOrNone("conclusion", j.Conclusion),
 		RunnerName: in.name("runner_name", j.RunnerName), RunnerID: max(j.RunnerID, 0),
 		QueuedAt: in.time("created_at", j.CreatedAt), StartedAt: in.time("started_at", j.StartedAt), CompletedAt: in.time("completed_at", j.CompletedAt),
 	}

@@ -37,6 +37,8 @@ type Slot struct {
 	RunnerID int64 `json:"runnerId,omitempty"`
 	// Started is set once a job began on its host, which runs no other.
 	Started bool `json:"begun,omitempty"`
+	// Runs is the id of that job, once GitHub has said which; 0: it has not.
+	Runs int64 `json:"runs,omitempty"`
 	// UnannouncedAt is when a report of the host showed that a job began, until GitHub has said which
 	// one. It is one of those that wait as far as is known.
 	UnannouncedAt time.Time `json:"unannouncedAt,omitzero"`

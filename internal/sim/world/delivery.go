@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/delivery"
 	"github.com/remuda-ci/remuda/internal/sim/engine"
 )
 
 // missedDelivery is a delivery that was not acknowledged.
 type missedDelivery struct {
-	lifecycle.MissedDelivery
+	delivery.Missed
 	webhook lifecycle.Webhook
 }
 
@@ -50,16 +51,16 @@ func (g *GitHub) deliver(j *WorkflowJob) {
 // Missed notes that a delivery was not acknowledged.
 func (g *GitHub) Missed(hook lifecycle.Webhook) {
 	g.w.Tell("github", "delivery missed", fmt.Sprintf("%s: job %d is %s", hook.DeliveryID, hook.Job.ID, hook.Action))
-	g.missed = append(g.missed, missedDelivery{lifecycle.MissedDelivery{
+	g.missed = append(g.missed, missedDelivery{delivery.Missed{
 		ID: int64(len(g.missed) + 1), DeliveryID: hook.DeliveryID, Event: lifecycle.EventWorkflowJob, DeliveredAt: g.w.Now,
 	}, hook})
 }
 
 // missedSince are the deliveries that were missed since a time.
-func (g *GitHub) missedSince(since time.Time) (missed []lifecycle.MissedDelivery) {
+func (g *GitHub) missedSince(since time.Time) (missed []delivery.Missed) {
 	for _, m := range g.missed {
 		if !m.DeliveredAt.Before(since) {
-			missed = append(missed, m.MissedDelivery)
+			missed = append(missed, m.Missed)
 		}
 	}
 	return missed

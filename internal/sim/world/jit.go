@@ -7,6 +7,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/agent"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/delivery"
 	"github.com/remuda-ci/remuda/internal/sim/engine"
 )
 
@@ -77,7 +78,7 @@ func (p JobsPort) WorkflowJob(_ context.Context, _ string, id int64) (is lifecyc
 func (p JobsPort) RerunFailedJobs(context.Context, string, string) error { return lifecycle.ErrRefused }
 
 // MissedDeliveries implements fleet.GitHubJobs.
-func (p JobsPort) MissedDeliveries(_ context.Context, since time.Time) (missed []lifecycle.MissedDelivery, err error) {
+func (p JobsPort) MissedDeliveries(_ context.Context, since time.Time) (missed []delivery.Missed, err error) {
 	err = p.call("list missed deliveries", func() error {
 		if !p.w.GitHub.ListsDeliveries {
 			return fmt.Errorf("list deliveries: %w", lifecycle.ErrNotFound)
@@ -89,7 +90,7 @@ func (p JobsPort) MissedDeliveries(_ context.Context, since time.Time) (missed [
 }
 
 // DeliveryPayload implements fleet.GitHubJobs.
-func (p JobsPort) DeliveryPayload(_ context.Context, d lifecycle.MissedDelivery) (body []byte, err error) {
+func (p JobsPort) DeliveryPayload(_ context.Context, d delivery.Missed) (body []byte, err error) {
 	err = p.call("get delivery", func() error {
 		if body = p.w.GitHub.payload(d.ID); body == nil {
 			return fmt.Errorf("get delivery %d: %w", d.ID, lifecycle.ErrNotFound)

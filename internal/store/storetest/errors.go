@@ -32,6 +32,7 @@ func calls(w world) map[string]func(context.Context) error {
 		},
 		"LastEvent":          func(ctx context.Context) error { _, err := s.LastEvent(ctx); return err },
 		"OpenJobsOfRun":      func(ctx context.Context) error { _, err := s.OpenJobsOfRun(ctx, repository, runID); return err },
+		"JobsOf":             func(ctx context.Context) error { _, err := s.JobsOf(ctx, []int64{1}); return err },
 		"SeeOnce":            func(ctx context.Context) error { return s.SeeOnce(ctx, "token", "a", start.Add(time.Hour)) },
 		"WaitingWork":        func(ctx context.Context) error { _, err := s.WaitingWork(ctx, service, 1); return err },
 		"CountWork":          func(ctx context.Context) error { _, err := s.CountWork(ctx, service, 10); return err },

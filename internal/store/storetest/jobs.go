@@ -69,9 +69,9 @@ const jobPool = "small-jobs"
 // fullJob has a value in every attribute.
 func fullJob(id int64) lifecycle.Job {
 	return lifecycle.Job{
-		ID: id, Repository: repository, RunID: runID, RunAttempt: 2, Labels: []string{"remuda-small", "x64"},
+		ID: id, Repository: repository, RunID: runID, RunAttempt: 2, Name: "build (1)", Labels: []string{"remuda-small", "x64"},
 		Pool: jobPool, Scope: "acme", State: lifecycle.JobWaiting, QueuedAt: start, RunnerName: "remuda-3-i-a",
-		StartedAt: start.Add(time.Second), EndedAt: start.Add(time.Minute), NotBefore: start.Add(time.Hour), Passed: 3, Reason: "it's \"queued\" — 100%",
+		StartedAt: start.Add(time.Second), EndedAt: start.Add(time.Minute), Conclusion: "success", NotBefore: start.Add(time.Hour), Passed: 3, Reason: "it's \"queued\" — 100%",
 		DueAt: start.Add(5 * time.Minute), Version: 1, ExpiresAt: start.Add(10 * time.Hour),
 	}
 }
@@ -110,6 +110,8 @@ func testOpenJobs(t *testing.T, w world) {
 	add(5, "acme/other", runID, lifecycle.JobWaiting)
 	add(6, "o'brien/né \"x\"", "{}", lifecycle.JobWaiting)
 	equal(t, "open", []int64{1, 3}, w.openOf(t, repository, runID))
+	equal(t, "by their ids, those that are there", []int64{2, 3, 5}, slices.Sorted(slices.Values(idsOf(must(w.Store.JobsOf(t.Context(), []int64{5, 2, 99, 3}))(t)))))
+	equal(t, "none", []int64(nil), idsOf(must(w.Store.JobsOf(t.Context(), nil))(t)))
 	equal(t, "of another repository", []int64{5}, w.openOf(t, "acme/other", runID))
 	equal(t, "of odd names", []int64{6}, w.openOf(t, "o'brien/né \"x\"", "{}"))
 	equal(t, "of a run unheard of", []int64(nil), w.openOf(t, repository, "1"))
@@ -217,7 +219,7 @@ var _ = add(group{name: "turns", tests: append(slotTables.cases(),
 func fullTurn(number int64) slots.Slot {
 	return slots.Slot{
 		Number: number, JobID: beyondFloat, Repository: repository, Scope: "acme", AssignedAt: start.Add(time.Duration(number)),
-		HostKey: "a", Runner: "remuda-3-i-a", RunnerID: 1<<40 + 7, Started: true, UnannouncedAt: start.Add(time.Duration(number)),
+		HostKey: "a", Runner: "remuda-3-i-a", RunnerID: 1<<40 + 7, Started: true, Runs: beyondFloat + number, UnannouncedAt: start.Add(time.Duration(number)),
 	}
 }
 
@@ -235,7 +237,7 @@ func testManyTurns(t *testing.T, w world) {
 	for n := range int64(1000) {
 		name := fmt.Sprintf("%s/%0100d", strings.Repeat("o", 39), n)
 		want.Open = append(want.Open, slots.Slot{
-			Number: 99_000 + n, JobID: beyondFloat + 7919*n, Repository: name, Scope: name, AssignedAt: start.Add(7919 * time.Duration(n)), Started: n%2 == 0, UnannouncedAt: start.Add(7907 * time.Duration(n)),
+			Number: 99_000 + n, JobID: beyondFloat + 7919*n, Repository: name, Scope: name, AssignedAt: start.Add(7919 * time.Duration(n)), Started: n%2 == 0, Runs: beyondFloat + n, UnannouncedAt: start.Add(7907 * time.Duration(n)),
 			HostKey: fmt.Sprintf("AROAEXAMPLEEXAMPLE123:i-%017x", 104729*n), Runner: lifecycle.RunnerName(n, fmt.Sprintf("i-%017x", 104729*n)),
 		})
 	}

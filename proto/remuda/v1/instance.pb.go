@@ -278,7 +278,9 @@ type Instance struct {
 	// Whether it is pooled and its runner listens, so that a claim only has to set the labels of its run.
 	Hot bool `protobuf:"varint,32,opt,name=hot,proto3" json:"hot,omitempty"`
 	// Since when the host has rested, so that it reads its record seldom; absent unless it is pooled and rests.
-	RestingTime   *timestamppb.Timestamp `protobuf:"bytes,33,opt,name=resting_time,json=restingTime,proto3" json:"resting_time,omitempty"`
+	RestingTime *timestamppb.Timestamp `protobuf:"bytes,33,opt,name=resting_time,json=restingTime,proto3" json:"resting_time,omitempty"`
+	// The job that a host of a job pool runs; absent until a webhook has said which, and for other hosts, whose run is repository and run_id.
+	Job           *WorkflowJob `protobuf:"bytes,34,opt,name=job,proto3" json:"job,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -544,11 +546,118 @@ func (x *Instance) GetRestingTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Instance) GetJob() *WorkflowJob {
+	if x != nil {
+		return x.Job
+	}
+	return nil
+}
+
+// WorkflowJob is a job of a workflow run.
+type WorkflowJob struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// GitHub's id of the job.
+	JobId int64 `protobuf:"varint,1,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
+	// What the author of the workflow calls it, such as "build (1)"; empty if no webhook said.
+	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// "owner/name" of its repository.
+	Repository string `protobuf:"bytes,3,opt,name=repository,proto3" json:"repository,omitempty"`
+	// The run that it belongs to.
+	RunId string `protobuf:"bytes,4,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// The attempt of the run; 0 if GitHub did not say.
+	RunAttempt int32 `protobuf:"varint,5,opt,name=run_attempt,json=runAttempt,proto3" json:"run_attempt,omitempty"`
+	// Where people see it on GitHub.
+	Url string `protobuf:"bytes,6,opt,name=url,proto3" json:"url,omitempty"`
+	// When a runner took it.
+	StartTime     *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkflowJob) Reset() {
+	*x = WorkflowJob{}
+	mi := &file_remuda_v1_instance_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkflowJob) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkflowJob) ProtoMessage() {}
+
+func (x *WorkflowJob) ProtoReflect() protoreflect.Message {
+	mi := &file_remuda_v1_instance_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkflowJob.ProtoReflect.Descriptor instead.
+func (*WorkflowJob) Descriptor() ([]byte, []int) {
+	return file_remuda_v1_instance_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *WorkflowJob) GetJobId() int64 {
+	if x != nil {
+		return x.JobId
+	}
+	return 0
+}
+
+func (x *WorkflowJob) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *WorkflowJob) GetRepository() string {
+	if x != nil {
+		return x.Repository
+	}
+	return ""
+}
+
+func (x *WorkflowJob) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *WorkflowJob) GetRunAttempt() int32 {
+	if x != nil {
+		return x.RunAttempt
+	}
+	return 0
+}
+
+func (x *WorkflowJob) GetUrl() string {
+	if x != nil {
+		return x.Url
+	}
+	return ""
+}
+
+func (x *WorkflowJob) GetStartTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.StartTime
+	}
+	return nil
+}
+
 var File_remuda_v1_instance_proto protoreflect.FileDescriptor
 
 const file_remuda_v1_instance_proto_rawDesc = "" +
 	"\n" +
-	"\x18remuda/v1/instance.proto\x12\tremuda.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa2\n" +
+	"\x18remuda/v1/instance.proto\x12\tremuda.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xcc\n" +
 	"\n" +
 	"\bInstance\x12\x1f\n" +
 	"\vinstance_id\x18\x01 \x01(\tR\n" +
@@ -598,7 +707,20 @@ const file_remuda_v1_instance_proto_rawDesc = "" +
 	"\vreason_code\x18\x1f \x01(\tR\n" +
 	"reasonCode\x12\x10\n" +
 	"\x03hot\x18  \x01(\bR\x03hot\x12=\n" +
-	"\fresting_time\x18! \x01(\v2\x1a.google.protobuf.TimestampR\vrestingTime*}\n" +
+	"\fresting_time\x18! \x01(\v2\x1a.google.protobuf.TimestampR\vrestingTime\x12(\n" +
+	"\x03job\x18\" \x01(\v2\x16.remuda.v1.WorkflowJobR\x03job\"\xdd\x01\n" +
+	"\vWorkflowJob\x12\x15\n" +
+	"\x06job_id\x18\x01 \x01(\x03R\x05jobId\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1e\n" +
+	"\n" +
+	"repository\x18\x03 \x01(\tR\n" +
+	"repository\x12\x15\n" +
+	"\x06run_id\x18\x04 \x01(\tR\x05runId\x12\x1f\n" +
+	"\vrun_attempt\x18\x05 \x01(\x05R\n" +
+	"runAttempt\x12\x10\n" +
+	"\x03url\x18\x06 \x01(\tR\x03url\x129\n" +
+	"\n" +
+	"start_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime*}\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rSTATE_CREATED\x10\x01\x12\x11\n" +
@@ -634,33 +756,36 @@ func file_remuda_v1_instance_proto_rawDescGZIP() []byte {
 }
 
 var file_remuda_v1_instance_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_remuda_v1_instance_proto_msgTypes = make([]protoimpl.MessageInfo, 1)
+var file_remuda_v1_instance_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
 var file_remuda_v1_instance_proto_goTypes = []any{
 	(State)(0),                    // 0: remuda.v1.State
 	(UsageClass)(0),               // 1: remuda.v1.UsageClass
 	(Signal)(0),                   // 2: remuda.v1.Signal
 	(*Instance)(nil),              // 3: remuda.v1.Instance
-	(*timestamppb.Timestamp)(nil), // 4: google.protobuf.Timestamp
+	(*WorkflowJob)(nil),           // 4: remuda.v1.WorkflowJob
+	(*timestamppb.Timestamp)(nil), // 5: google.protobuf.Timestamp
 }
 var file_remuda_v1_instance_proto_depIdxs = []int32{
 	0,  // 0: remuda.v1.Instance.state:type_name -> remuda.v1.State
-	4,  // 1: remuda.v1.Instance.threshold:type_name -> google.protobuf.Timestamp
+	5,  // 1: remuda.v1.Instance.threshold:type_name -> google.protobuf.Timestamp
 	1,  // 2: remuda.v1.Instance.usage_class:type_name -> remuda.v1.UsageClass
 	2,  // 3: remuda.v1.Instance.signal:type_name -> remuda.v1.Signal
-	4,  // 4: remuda.v1.Instance.heartbeat_time:type_name -> google.protobuf.Timestamp
-	4,  // 5: remuda.v1.Instance.pooled_time:type_name -> google.protobuf.Timestamp
-	4,  // 6: remuda.v1.Instance.create_time:type_name -> google.protobuf.Timestamp
-	4,  // 7: remuda.v1.Instance.update_time:type_name -> google.protobuf.Timestamp
-	4,  // 8: remuda.v1.Instance.hold_time:type_name -> google.protobuf.Timestamp
-	4,  // 9: remuda.v1.Instance.interruption_time:type_name -> google.protobuf.Timestamp
-	4,  // 10: remuda.v1.Instance.orphan_time:type_name -> google.protobuf.Timestamp
-	4,  // 11: remuda.v1.Instance.idle_time:type_name -> google.protobuf.Timestamp
-	4,  // 12: remuda.v1.Instance.resting_time:type_name -> google.protobuf.Timestamp
-	13, // [13:13] is the sub-list for method output_type
-	13, // [13:13] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	5,  // 4: remuda.v1.Instance.heartbeat_time:type_name -> google.protobuf.Timestamp
+	5,  // 5: remuda.v1.Instance.pooled_time:type_name -> google.protobuf.Timestamp
+	5,  // 6: remuda.v1.Instance.create_time:type_name -> google.protobuf.Timestamp
+	5,  // 7: remuda.v1.Instance.update_time:type_name -> google.protobuf.Timestamp
+	5,  // 8: remuda.v1.Instance.hold_time:type_name -> google.protobuf.Timestamp
+	5,  // 9: remuda.v1.Instance.interruption_time:type_name -> google.protobuf.Timestamp
+	5,  // 10: remuda.v1.Instance.orphan_time:type_name -> google.protobuf.Timestamp
+	5,  // 11: remuda.v1.Instance.idle_time:type_name -> google.protobuf.Timestamp
+	5,  // 12: remuda.v1.Instance.resting_time:type_name -> google.protobuf.Timestamp
+	4,  // 13: remuda.v1.Instance.job:type_name -> remuda.v1.WorkflowJob
+	5,  // 14: remuda.v1.WorkflowJob.start_time:type_name -> google.protobuf.Timestamp
+	15, // [15:15] is the sub-list for method output_type
+	15, // [15:15] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_remuda_v1_instance_proto_init() }
@@ -674,7 +799,7 @@ func file_remuda_v1_instance_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_remuda_v1_instance_proto_rawDesc), len(file_remuda_v1_instance_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   1,
+			NumMessages:   2,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

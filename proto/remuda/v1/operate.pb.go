@@ -120,7 +120,7 @@ type ListInstancesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Only hosts in one of these states, none named twice. Empty: any but STATE_TERMINATED.
 	States []State `protobuf:"varint,1,rep,packed,name=states,proto3,enum=remuda.v1.State" json:"states,omitempty"`
-	// Only hosts of this run. Empty: any run, and hosts without one.
+	// Only hosts of this run, or of this slot of a job pool ("turn:<pool>:<number>"). Empty: any run, and hosts without one.
 	RunId string `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	// Only hosts of this resource class. Empty: any.
 	ResourceClass string `protobuf:"bytes,3,opt,name=resource_class,json=resourceClass,proto3" json:"resource_class,omitempty"`
@@ -490,10 +490,10 @@ const file_remuda_v1_operate_proto_rawDesc = "" +
 	"\vinstance_id\x18\x01 \x01(\tB*\xbaH'r%2#^[0-9A-Za-z][0-9A-Za-z_.:-]{0,127}$R\n" +
 	"instanceId\"F\n" +
 	"\x13GetInstanceResponse\x12/\n" +
-	"\binstance\x18\x01 \x01(\v2\x13.remuda.v1.InstanceR\binstance\"\xe4\x03\n" +
+	"\binstance\x18\x01 \x01(\v2\x13.remuda.v1.InstanceR\binstance\"\xe6\x03\n" +
 	"\x14ListInstancesRequest\x12;\n" +
-	"\x06states\x18\x01 \x03(\x0e2\x10.remuda.v1.StateB\x11\xbaH\x0e\x92\x01\v\x18\x01\"\a\x82\x01\x04\x10\x01 \x00R\x06states\x12B\n" +
-	"\x06run_id\x18\x02 \x01(\tB+\xbaH(\xd8\x01\x01r#2!^[0-9A-Za-z][0-9A-Za-z_.-]{0,63}$R\x05runId\x12J\n" +
+	"\x06states\x18\x01 \x03(\x0e2\x10.remuda.v1.StateB\x11\xbaH\x0e\x92\x01\v\x18\x01\"\a\x82\x01\x04\x10\x01 \x00R\x06states\x12D\n" +
+	"\x06run_id\x18\x02 \x01(\tB-\xbaH*\xd8\x01\x01r%2#^[0-9A-Za-z][0-9A-Za-z_.:-]{0,127}$R\x05runId\x12J\n" +
 	"\x0eresource_class\x18\x03 \x01(\tB#\xbaH \xd8\x01\x01r\x1b2\x19^[a-z0-9][a-z0-9-]{0,31}$R\rresourceClass\x12'\n" +
 	"\tpage_size\x18\x04 \x01(\x05B\n" +
 	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\bpageSize\x12'\n" +

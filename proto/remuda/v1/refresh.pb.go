@@ -95,6 +95,10 @@ const (
 	Action_ACTION_REST Action = 33
 	// A host that rested is awake again.
 	Action_ACTION_WAKE Action = 34
+	// A runner has taken a job of a workflow run; it is about no single host.
+	Action_ACTION_START_JOB Action = 35
+	// A job of a workflow run is over; it is about no single host.
+	Action_ACTION_END_JOB Action = 36
 )
 
 // Enum value maps for Action.
@@ -135,6 +139,8 @@ var (
 		32: "ACTION_WORKER_OFFLINE",
 		33: "ACTION_REST",
 		34: "ACTION_WAKE",
+		35: "ACTION_START_JOB",
+		36: "ACTION_END_JOB",
 	}
 	Action_value = map[string]int32{
 		"ACTION_UNSPECIFIED":    0,
@@ -172,6 +178,8 @@ var (
 		"ACTION_WORKER_OFFLINE": 32,
 		"ACTION_REST":           33,
 		"ACTION_WAKE":           34,
+		"ACTION_START_JOB":      35,
+		"ACTION_END_JOB":        36,
 	}
 )
 
@@ -533,7 +541,7 @@ const file_remuda_v1_refresh_proto_rawDesc = "" +
 	"\adry_run\x18\x01 \x01(\bR\x06dryRun\"w\n" +
 	"\x0fRefreshResponse\x121\n" +
 	"\tdecisions\x18\x01 \x03(\v2\x13.remuda.v1.DecisionR\tdecisions\x121\n" +
-	"\tresources\x18\x02 \x03(\v2\x13.remuda.v1.ResourceR\tresources*\xeb\x05\n" +
+	"\tresources\x18\x02 \x03(\v2\x13.remuda.v1.ResourceR\tresources*\x95\x06\n" +
 	"\x06Action\x12\x16\n" +
 	"\x12ACTION_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rACTION_LAUNCH\x10\x01\x12\x10\n" +
@@ -570,7 +578,9 @@ const file_remuda_v1_refresh_proto_rawDesc = "" +
 	"\x11ACTION_REFUSE_JOB\x10\x1f\x12\x19\n" +
 	"\x15ACTION_WORKER_OFFLINE\x10 \x12\x0f\n" +
 	"\vACTION_REST\x10!\x12\x0f\n" +
-	"\vACTION_WAKE\x10\"*k\n" +
+	"\vACTION_WAKE\x10\"\x12\x14\n" +
+	"\x10ACTION_START_JOB\x10#\x12\x12\n" +
+	"\x0eACTION_END_JOB\x10$*k\n" +
 	"\x0eResourceChange\x12\x1f\n" +
 	"\x1bRESOURCE_CHANGE_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17RESOURCE_CHANGE_CREATED\x10\x01\x12\x1b\n" +

@@ -162,7 +162,7 @@ func (x *Event) GetReasonCode() string {
 // WatchFleetRequest asks for events as they happen.
 type WatchFleetRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Only events of this run. Empty: all.
+	// Only events of this run, or of this slot of a job pool ("turn:<pool>:<number>"). Empty: all.
 	RunId         string `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -251,7 +251,7 @@ func (x *WatchFleetResponse) GetEvent() *Event {
 	return nil
 }
 
-// ExplainRunRequest names one workflow run, or one instance.
+// ExplainRunRequest names one workflow run, one job or one instance.
 type ExplainRunRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Repository of the run, "owner/name". Required with run_id. An owner may end in "_" and the short code of an enterprise (managed users).
@@ -259,7 +259,10 @@ type ExplainRunRequest struct {
 	// Id of the workflow run, 1 to 64 characters. A run without a Provision is NOT_FOUND.
 	RunId string `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	// EC2's id of a host, instead of a run. An unknown one is NOT_FOUND.
-	InstanceId    string `protobuf:"bytes,3,opt,name=instance_id,json=instanceId,proto3" json:"instance_id,omitempty"`
+	InstanceId string `protobuf:"bytes,3,opt,name=instance_id,json=instanceId,proto3" json:"instance_id,omitempty"`
+	// GitHub's id of a job, instead of a run: what is known of that job, and the history of its run. One that no webhook announced, or that
+	// the fleet does not serve, is NOT_FOUND.
+	JobId         int64 `protobuf:"varint,4,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -313,6 +316,13 @@ func (x *ExplainRunRequest) GetInstanceId() string {
 		return x.InstanceId
 	}
 	return ""
+}
+
+func (x *ExplainRunRequest) GetJobId() int64 {
+	if x != nil {
+		return x.JobId
+	}
+	return 0
 }
 
 // ExplainRunResponse says why a run has, or does not have yet, what it asked for.
@@ -396,11 +406,11 @@ const file_remuda_v1_watch_proto_rawDesc = "" +
 	"\x06reason\x18\n" +
 	" \x01(\tR\x06reason\x12\x1f\n" +
 	"\vreason_code\x18\v \x01(\tR\n" +
-	"reasonCode\"W\n" +
-	"\x11WatchFleetRequest\x12B\n" +
-	"\x06run_id\x18\x01 \x01(\tB+\xbaH(\xd8\x01\x01r#2!^[0-9A-Za-z][0-9A-Za-z_.-]{0,63}$R\x05runId\"<\n" +
+	"reasonCode\"Y\n" +
+	"\x11WatchFleetRequest\x12D\n" +
+	"\x06run_id\x18\x01 \x01(\tB-\xbaH*\xd8\x01\x01r%2#^[0-9A-Za-z][0-9A-Za-z_.:-]{0,127}$R\x05runId\"<\n" +
 	"\x12WatchFleetResponse\x12&\n" +
-	"\x05event\x18\x01 \x01(\v2\x10.remuda.v1.EventR\x05event\"\xb6\a\n" +
+	"\x05event\x18\x01 \x01(\v2\x10.remuda.v1.EventR\x05event\"\x92\b\n" +
 	"\x11ExplainRunRequest\x12\x89\x03\n" +
 	"\n" +
 	"repository\x18\x01 \x01(\tB\xe8\x02\xbaH\xe4\x02\xba\x01\xdd\x02\n" +
@@ -409,10 +419,11 @@ const file_remuda_v1_watch_proto_rawDesc = "" +
 	"repository\x12B\n" +
 	"\x06run_id\x18\x02 \x01(\tB+\xbaH(\xd8\x01\x01r#2!^[0-9A-Za-z][0-9A-Za-z_.-]{0,63}$R\x05runId\x12N\n" +
 	"\vinstance_id\x18\x03 \x01(\tB-\xbaH*\xd8\x01\x01r%2#^[0-9A-Za-z][0-9A-Za-z_.:-]{0,127}$R\n" +
-	"instanceId:\x80\x03\xbaH\xfc\x02\x1ak\n" +
+	"instanceId\x12\x1e\n" +
+	"\x06job_id\x18\x04 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\x05jobId:\xbc\x03\xbaH\xb8\x03\x1ak\n" +
 	"\x16explain_run.repository\x12%repository: must be given with run_id\x1a*this.repository != '' || this.run_id == ''\x1ag\n" +
-	"\x12explain_run.run_id\x12%run_id: must be given with repository\x1a*this.run_id != '' || this.repository == ''\x1a\xa3\x01\n" +
-	"\x17explain_run.instance_id\x12>instance_id: either it must be given, or repository and run_id\x1aH(this.instance_id == '') == (this.repository != '' || this.run_id != '')\"\\\n" +
+	"\x12explain_run.run_id\x12%run_id: must be given with repository\x1a*this.run_id != '' || this.repository == ''\x1a\xdf\x01\n" +
+	"\x17explain_run.instance_id\x12Iinstance_id: either it must be given, or job_id, or repository and run_id\x1ay(this.instance_id != '' ? 1 : 0) + (this.job_id != 0 ? 1 : 0) + (this.repository != '' || this.run_id != '' ? 1 : 0) == 1\"\\\n" +
 	"\x12ExplainRunResponse\x12\x1c\n" +
 	"\tsentences\x18\x01 \x03(\tR\tsentences\x12(\n" +
 	"\x06events\x18\x02 \x03(\v2\x10.remuda.v1.EventR\x06eventsB6Z4github.com/remuda-ci/remuda/proto/remuda/v1;remudav1b\x06proto3"

@@ -1,0 +1,100 @@
+// Package unserved says why no pool serves a queued job.
+package unserved
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/nearest"
+	"github.com/remuda-ci/remuda/internal/policy"
+)
+
+// Pool is what a job pool serves.
+type Pool struct {
+	policy.PoolLabels
+	// Repositories are the patterns of those that may use it.
+	Repositories []string
+}
+
+// Why returns why none of the job pools serves a job, and whether its author expects a host of this fleet: the job names a label of a
+// pool, or one that is nearly that, or the id of its run. A job that does not is for other runners, as most jobs of an organization may be.
+func Why(j lifecycle.WorkflowJob, pools map[string]Pool) (why lifecycle.Reason, expected bool) {
+	labels := map[string]policy.PoolLabels{}
+	for name, p := range pools {
+		labels[name] = p.PoolLabels
+	}
+	if pool, ok := policy.MatchPool(labels, j.Labels); ok {
+		return lifecycle.Because(lifecycle.ReasonNotServed, "job %d gets no host: %s may not use job pool %s; it may be used by %v",
+			j.ID, j.Repository, pool, pools[pool].Repositories), true
+	}
+	if _, _, ok := policy.RunLabels(j.Labels, j.RunID); ok {
+		return lifecycle.Because(lifecycle.ReasonNotProvisioned, "job %d names the id of its run, and nothing was provisioned for the run: "+
+			"call Provision in a job before it, or add a rule with webhook: true for %s", j.ID, j.Repository), true
+	}
+	own := slices.DeleteFunc(slices.Clone(j.Labels), policy.IsDefaultLabel)
+	if pool, ok := policy.MatchPool(labels, own); ok && len(own) < len(j.Labels) {
+		return LacksDefaults(j.ID, j.Labels, pool), policy.ServesRepository(pools[pool].Repositories, j.Repository)
+	}
+	if why := mislabeled(j, own, pools); why != "" {
+		return lifecycle.Because(lifecycle.ReasonLabelUnknown, "job %d gets no host: %s", j.ID, why), true
+	}
+	return lifecycle.Because(lifecycle.ReasonOtherRunners, "job %d is for other runners", j.ID), false
+}
+
+// LacksDefaults says why a job that names default labels gets no host of a pool without them.
+func LacksDefaults(id int64, labels []string, pool string) lifecycle.Reason {
+	label := labels[slices.IndexFunc(labels, policy.IsDefaultLabel)]
+	return lifecycle.Because(lifecycle.ReasonDefaultLabels,
+		"job %d names the label %s, which the hosts of pool %s do not have: remove it from runs-on, or set default_labels: true for the pool", id, label, pool)
+}
+
+// mislabeled says which of the labels no pool has beside the others, with what it may have meant; empty: none is like those of a pool. Only
+// the pools count that the repository may use.
+func mislabeled(j lifecycle.WorkflowJob, own []string, pools map[string]Pool) string {
+	for _, name := range slices.Sorted(maps.Keys(pools)) {
+		p := pools[name]
+		if !policy.ServesRepository(p.Repositories, j.Repository) {
+			continue
+		}
+		var lacks []string
+		meant := ""
+		for _, label := range own {
+			if slices.ContainsFunc(p.Own, func(l string) bool { return strings.EqualFold(l, label) }) {
+				continue
+			}
+			lacks = append(lacks, label)
+			if near := near(label, p.Own); near != "" {
+				meant = fmt.Sprintf("no pool has the label %q; did you mean %s, of pool %s?", label, near, name)
+			}
+		}
+		switch {
+		case meant != "":
+			return meant
+		case len(lacks) < len(own):
+			return fmt.Sprintf("pool %s has not all of its labels, it lacks %q", name, lacks)
+		}
+	}
+	return ""
+}
+
+// hosted are the beginnings of the labels of GitHub's own runners, which are no misspellings.
+var hosted = []string{"ubuntu-", "windows-", "macos-"}
+
+// near is the label that differs in at most every fourth letter, or "".
+func near(label string, known []string) string {
+	lower := strings.ToLower(label)
+	const longest = 64 // a workflow's author chose it
+	if len(lower) > longest || slices.ContainsFunc(hosted, func(h string) bool { return strings.HasPrefix(lower, h) }) {
+		return ""
+	}
+	best, least := "", 0
+	for _, k := range known {
+		if d := nearest.Distance(lower, strings.ToLower(k)); d <= len(k)/4 && (best == "" || d < least) {
+			best, least = k, d
+		}
+	}
+	return best
+}

@@ -1,0 +1,56 @@
+package unserved_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/policy"
+	"github.com/remuda-ci/remuda/internal/policy/unserved"
+)
+
+func TestWhy(t *testing.T) {
+	pools := map[string]unserved.Pool{
+		"ci":  {PoolLabels: policy.PoolLabels{Own: []string{"remuda-small", "gpu"}}, Repositories: []string{"acme/*"}},
+		"web": {PoolLabels: policy.PoolLabels{Own: []string{"web-runner"}}, Repositories: []string{"acme/web"}},
+	}
+	for name, c := range map[string]struct {
+		labels     []string
+		repository string
+		code       lifecycle.ReasonCode
+		text       string
+		expected   bool
+	}{
+		"a letter is missing":               {[]string{"remuda-smal"}, "acme/app", lifecycle.ReasonLabelUnknown, `"remuda-smal"; did you mean remuda-small, of pool ci?`, true},
+		"in another case":                   {[]string{"Remuda-Smalll"}, "acme/app", lifecycle.ReasonLabelUnknown, "remuda-small", true},
+		"one that no pool has beside one":   {[]string{"gpu", "fpga"}, "acme/app", lifecycle.ReasonLabelUnknown, `pool ci has not all of its labels, it lacks ["fpga"]`, true},
+		"a misspelled one beside a default": {[]string{"self-hosted", "web-runer"}, "acme/web", lifecycle.ReasonLabelUnknown, "web-runner", true},
+		"of a pool that is for others":      {[]string{"web-runer"}, "acme/app", lifecycle.ReasonOtherRunners, "", false},
+		"the pool of others":                {[]string{"web-runner"}, "acme/app", lifecycle.ReasonNotServed, "acme/app may not use job pool web; it may be used by [acme/web]", true},
+		"a default label":                   {[]string{"linux", "gpu"}, "acme/app", lifecycle.ReasonDefaultLabels, "names the label linux, which the hosts of pool ci do not have", true},
+		"a default label, of others":        {[]string{"linux", "web-runner"}, "acme/app", lifecycle.ReasonDefaultLabels, "", false},
+		"its run":                           {[]string{"41"}, "acme/app", lifecycle.ReasonNotProvisioned, "nothing was provisioned", true},
+		"another run":                       {[]string{"42"}, "acme/app", lifecycle.ReasonOtherRunners, "", false},
+		"GitHub's own":                      {[]string{"ubuntu-latest"}, "acme/app", lifecycle.ReasonOtherRunners, "for other runners", false},
+		"default labels alone":              {[]string{"self-hosted", "linux"}, "acme/app", lifecycle.ReasonOtherRunners, "", false},
+		"short and different":               {[]string{"cpx"}, "acme/app", lifecycle.ReasonOtherRunners, "", false},
+		"no labels":                         {nil, "acme/app", lifecycle.ReasonOtherRunners, "", false},
+		"long":                              {[]string{strings.Repeat("remuda-small", 20)}, "acme/app", lifecycle.ReasonOtherRunners, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			why, expected := unserved.Why(lifecycle.WorkflowJob{ID: 7, RunID: "41", Repository: c.repository, Labels: c.labels}, pools)
+			if why.Code != c.code || !strings.Contains(why.Text, c.text) || expected != c.expected {
+				t.Errorf("got %+v, %t", why, expected)
+			}
+		})
+	}
+}
+
+// A pool whose label begins as those of GitHub's own runners does is not what their jobs mean.
+func TestLabelsOfGitHub(t *testing.T) {
+	pools := map[string]unserved.Pool{"u": {PoolLabels: policy.PoolLabels{Own: []string{"ubuntu-24.05"}}, Repositories: []string{"acme/*"}}}
+	why, expected := unserved.Why(lifecycle.WorkflowJob{Repository: "acme/app", Labels: []string{"ubuntu-24.04"}}, pools)
+	if why.Code != lifecycle.ReasonOtherRunners || expected {
+		t.Errorf("got %+v", why)
+	}
+}

@@ -1,0 +1,153 @@
+// Package waiting says why a job of a job pool has no host yet, and what happens next.
+package waiting
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/pause"
+	"github.com/remuda-ci/remuda/internal/lifecycle/slots"
+)
+
+// Facts are what is known about a waiting job and its pool.
+type Facts struct {
+	Job lifecycle.Job
+	// Place is the job's place among the waiting jobs of the pool, from 1; 0: it is behind all that were read.
+	Place int
+	// Listed is how many waiting jobs were read, and More that there are others behind them.
+	Listed int
+	More   bool
+	// Before is how many of those before it have its scope, so that a host of it would do for them too.
+	Before int
+	// Maximum is how many slots the pool may have at once, and Open are those that it has.
+	Maximum int
+	Open    []slots.Slot
+	// Request is the request of Slot; nil: there is none.
+	Request *lifecycle.Request
+	Pause   pause.Pause
+	// GitHubAway: GitHub did not answer just now.
+	GitHubAway bool
+}
+
+// Answer is why the job has no host, and what happens next in a sentence.
+type Answer struct {
+	lifecycle.Reason
+	Next string
+}
+
+// Why answers for a job that waits. The order of the cases is that in which the causes are to be mended: no host comes of a launch
+// that has capacity while the pool is paused.
+func Why(f Facts, now time.Time) Answer {
+	switch slot := f.Slot(); {
+	case f.Pause.On():
+		return Answer{lifecycle.Because(lifecycle.ReasonPoolPaused, "%s", f.Pause), "It gets a host once the pool is resumed."}
+	case f.Job.PassedOver(now):
+		return f.passedOver()
+	case slot != nil:
+		return f.assigned(*slot)
+	case len(f.Open) >= f.Maximum:
+		return Answer{
+			lifecycle.Because(lifecycle.ReasonPoolFull, "pool %s has %d of %d hosts, its maximum, and %d of them are at work", f.Job.Pool, len(f.Open), f.Maximum, f.started()),
+			"It gets a host when one of them is free" + f.behind() + ".",
+		}
+	}
+	return Answer{lifecycle.Because(lifecycle.ReasonJobWaiting, "no host was asked for yet"), "The pool asks for one within seconds."}
+}
+
+// Line says which of the waiting jobs it is: "the 3rd of 7". Empty: its place is unknown.
+func (f Facts) Line() string {
+	more := ""
+	if f.More {
+		more = "more than "
+	}
+	switch {
+	case f.Place == 0 && f.Listed == 0:
+		return ""
+	case f.Place == 0:
+		return fmt.Sprintf("behind %d others", f.Listed)
+	case f.Place == 1 && f.Listed == 1 && !f.More:
+		return "the only one"
+	}
+	return fmt.Sprintf("the %s of %s%d", ordinal(f.Place), more, f.Listed)
+}
+
+// Slot is the one whose host is likely to take the job: the one that was assigned for it, else that which is left by the jobs before
+// it. GitHub decides, so this is a guess where several wait. nil: all hosts have a job, or are for others.
+func (f Facts) Slot() *slots.Slot {
+	free := slices.DeleteFunc(slices.Clone(f.Open), func(s slots.Slot) bool { return s.Started || !strings.EqualFold(s.Scope, f.Job.Scope) })
+	if i := slices.IndexFunc(free, func(s slots.Slot) bool { return s.JobID == f.Job.ID }); i >= 0 {
+		return &free[i]
+	}
+	if f.Place > 0 && f.Before < len(free) {
+		return &free[f.Before]
+	}
+	return nil
+}
+
+func (f Facts) started() (n int) {
+	for _, s := range f.Open {
+		if s.Started {
+			n++
+		}
+	}
+	return n
+}
+
+func (f Facts) behind() string {
+	switch {
+	case f.Place > 2:
+		return fmt.Sprintf(", after the %d jobs before it", f.Place-1)
+	case f.Place == 2:
+		return ", after the job before it"
+	}
+	return ""
+}
+
+func (f Facts) passedOver() Answer {
+	times := "once"
+	if f.Job.Passed > 1 {
+		times = fmt.Sprintf("%d times in a row", f.Job.Passed)
+	}
+	return Answer{
+		lifecycle.Because(lifecycle.ReasonPassedOver, "a host was asked for it %s and got no job, so the jobs behind it come first", times),
+		fmt.Sprintf("It has its turn again at %s.", f.Job.NotBefore.UTC().Format("15:04:05Z")),
+	}
+}
+
+// assigned answers for a job for which a host was asked.
+func (f Facts) assigned(s slots.Slot) Answer {
+	const given = "GitHub gives the host to a job with its labels, this one or another."
+	q := f.Request
+	switch {
+	case f.GitHubAway:
+		return Answer{lifecycle.Because(lifecycle.ReasonGitHubUnavailable, "GitHub does not answer, so no host can register for it"), "Its host registers when GitHub answers again."}
+	case q != nil && q.QuotaReason != "" && q.Missing() > 0:
+		return Answer{lifecycle.Because(lifecycle.ReasonQuota, "%s", q.QuotaReason), "It gets a host when one of those is free."}
+	case q != nil && q.Shortage != "" && q.Missing() > 0:
+		return Answer{lifecycle.Because(lifecycle.ReasonShortage, "the last launch was short: %s", q.Shortage),
+			fmt.Sprintf("The launch is tried again until %s, and then another host is asked for.", q.Deadline.UTC().Format("15:04:05Z"))}
+	case s.Runner != "":
+		return Answer{lifecycle.Because(lifecycle.ReasonWaitingForFirstJob, "runner %s listens for it", s.Runner), given}
+	case q != nil && len(q.Taken) > 0:
+		return Answer{lifecycle.Because(lifecycle.ReasonWaitingForRegistration, "host %s is on its way: it boots or registers", q.Taken[0].InstanceID), given}
+	}
+	return Answer{lifecycle.Because(lifecycle.ReasonRequestOpen, "a host was asked for at %s", s.AssignedAt.UTC().Format("15:04:05Z")), "It is taken from the pool or launched."}
+}
+
+// ordinal is "1st", "2nd", "3rd", "4th".
+func ordinal(n int) string {
+	suffix := "th"
+	switch {
+	case n%100 >= 11 && n%100 <= 13:
+	case n%10 == 1:
+		suffix = "st"
+	case n%10 == 2:
+		suffix = "nd"
+	case n%10 == 3:
+		suffix = "rd"
+	}
+	return fmt.Sprint(n, suffix)
+}

@@ -1,0 +1,126 @@
+package waiting_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/pause"
+	"github.com/remuda-ci/remuda/internal/lifecycle/slots"
+	"github.com/remuda-ci/remuda/internal/policy/waiting"
+)
+
+var now = time.Date(2026, 5, 4, 10, 0, 0, 0, time.UTC)
+
+// facts are those of job 7, the third of three that wait for pool ci, which has no host.
+func facts(change func(*waiting.Facts)) waiting.Facts {
+	f := waiting.Facts{
+		Job:   lifecycle.Job{ID: 7, Pool: "ci", Scope: "acme/app", State: lifecycle.JobWaiting, QueuedAt: now.Add(-time.Minute)},
+		Place: 3, Listed: 3, Before: 2, Maximum: 4,
+	}
+	change(&f)
+	return f
+}
+
+func request(change func(*lifecycle.Request)) *lifecycle.Request {
+	q := &lifecycle.Request{Spec: lifecycle.Spec{Count: 1, MinimumCount: 1}, Deadline: now.Add(10 * time.Minute)}
+	change(q)
+	return q
+}
+
+func slot(number, job int64, scope string) slots.Slot {
+	return slots.Slot{Number: number, JobID: job, Scope: scope, AssignedAt: now.Add(-30 * time.Second)}
+}
+
+func started(s slots.Slot) slots.Slot { s.Started = true; return s }
+
+func TestWhyAJobWaits(t *testing.T) {
+	const acme = "acme/app"
+	full := []slots.Slot{started(slot(1, 1, acme)), started(slot(2, 2, acme)), started(slot(3, 3, acme)), slot(4, 4, "acme/web")}
+	for name, c := range map[string]struct {
+		change func(*waiting.Facts)
+		code   lifecycle.ReasonCode
+		text   string
+		next   string
+	}{
+		"nothing yet": {func(*waiting.Facts) {}, lifecycle.ReasonJobWaiting, "no host was asked for yet", "within seconds"},
+		"a paused pool": {
+			func(f *waiting.Facts) { f.Pause, f.Open = pause.Pause{Pool: "ci", Since: now, By: "ann"}, full },
+			lifecycle.ReasonPoolPaused, "pool ci is paused since 2026-05-04T10:00:00Z by ann", "once the pool is resumed",
+		},
+		"passed over": {
+			func(f *waiting.Facts) { f.Job.NotBefore, f.Job.Passed = now.Add(time.Minute), 2 },
+			lifecycle.ReasonPassedOver, "2 times in a row and got no job", "again at 10:01:00Z",
+		},
+		"passed over until now": {func(f *waiting.Facts) { f.Job.NotBefore, f.Job.Passed = now, 1 }, lifecycle.ReasonJobWaiting, "", ""},
+		"a full pool": {
+			func(f *waiting.Facts) { f.Open = full }, lifecycle.ReasonPoolFull, "pool ci has 4 of 4 hosts, its maximum, and 3 of them are at work",
+			"when one of them is free, after the 2 jobs before it.",
+		},
+		"a full pool, the next in line": {
+			func(f *waiting.Facts) { f.Open, f.Place, f.Before = full, 1, 0 }, lifecycle.ReasonPoolFull, "", "when one of them is free.",
+		},
+		"a limit": {
+			func(f *waiting.Facts) {
+				f.Open, f.Request = []slots.Slot{slot(5, 7, acme)}, request(func(q *lifecycle.Request) { q.QuotaReason = "acme has 3 of 3 hosts" })
+			}, lifecycle.ReasonQuota, "acme has 3 of 3 hosts", "one of those is free",
+		},
+		"no capacity": {
+			func(f *waiting.Facts) {
+				f.Open, f.Request = []slots.Slot{slot(5, 7, acme)}, request(func(q *lifecycle.Request) { q.Shortage = "no spot c5.large" })
+			}, lifecycle.ReasonShortage, "short: no spot c5.large", "until 10:10:00Z",
+		},
+		"GitHub away": {
+			func(f *waiting.Facts) { f.Open, f.GitHubAway = []slots.Slot{slot(5, 7, acme)}, true },
+			lifecycle.ReasonGitHubUnavailable, "GitHub does not answer", "answers again",
+		},
+		"asked for": {func(f *waiting.Facts) { f.Open = []slots.Slot{slot(5, 7, acme)} }, lifecycle.ReasonRequestOpen, "asked for at 09:59:30Z", "pool or launched"},
+		"on its way": {
+			func(f *waiting.Facts) {
+				f.Open = []slots.Slot{slot(5, 7, acme)}
+				f.Request = request(func(q *lifecycle.Request) { q.Taken = []lifecycle.Taken{{InstanceID: "i-1"}} })
+			}, lifecycle.ReasonWaitingForRegistration, "host i-1 is on its way", "GitHub gives",
+		},
+		"listening": {
+			func(f *waiting.Facts) {
+				s := slot(5, 7, acme)
+				s.Runner = "remuda-1-i-1"
+				f.Open = []slots.Slot{s}
+			}, lifecycle.ReasonWaitingForFirstJob, "runner remuda-1-i-1 listens", "GitHub gives",
+		},
+		"its host ran another job, and the host of that is free": {
+			func(f *waiting.Facts) {
+				f.Open = []slots.Slot{started(slot(5, 7, acme)), slot(6, 8, acme)}
+				f.Place, f.Before = 1, 0
+			}, lifecycle.ReasonRequestOpen, "", "",
+		},
+		"hosts of another scope":             {func(f *waiting.Facts) { f.Open = []slots.Slot{slot(5, 8, "acme/web")}; f.Before = 0 }, lifecycle.ReasonJobWaiting, "", ""},
+		"those before it take the free ones": {func(f *waiting.Facts) { f.Open = []slots.Slot{slot(5, 1, acme), slot(6, 2, acme)} }, lifecycle.ReasonJobWaiting, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := waiting.Why(facts(c.change), now)
+			if got.Code != c.code || !strings.Contains(got.Text, c.text) || !strings.Contains(got.Next, c.next) || got.Next == "" {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+}
+
+func TestTheLine(t *testing.T) {
+	for want, f := range map[string]waiting.Facts{
+		"":                         {},
+		"the only one":             {Place: 1, Listed: 1},
+		"the 1st of 2":             {Place: 1, Listed: 2},
+		"the 2nd of 3":             {Place: 2, Listed: 3},
+		"the 3rd of 3":             {Place: 3, Listed: 3},
+		"the 11th of 12":           {Place: 11, Listed: 12},
+		"the 23rd of more than 40": {Place: 23, Listed: 40, More: true},
+		"the 1st of more than 1":   {Place: 1, Listed: 1, More: true},
+		"behind 1000 others":       {Listed: 1000, More: true},
+	} {
+		if got := f.Line(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
