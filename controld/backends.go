@@ -77,7 +77,7 @@ func sellsOf(compute *ec2.Compute) func(fleet.Class, ...[]string) bool {
 
 // storeOptions are those of the records of a fleet in AWS.
 func storeOptions(c *config.Config, log hclog.Logger) dynamo.Options {
-	return dynamo.Options{Prefix: c.AWS.Prefix, Logger: log.Named("store")}
+	return dynamo.Options{Prefix: c.AWS.Prefix, Tags: c.AWS.Tags, Logger: log.Named("store")}
 }
 
 // awsOptions are what the backends of a fleet in AWS are made with, beside those of the store.
@@ -93,10 +93,10 @@ func newAWSOptions(c *config.Config, in *inputs.Inputs, region, roleID string, l
 		compute: ec2.Options{
 			Prefix: c.AWS.Prefix, Region: region, RoleID: roleID, InstanceProfile: c.AWS.InstanceProfile, Pools: ec2Pools(c, in), Logger: log.Named("ec2"),
 		},
-		queue: sqs.Options{Prefix: c.AWS.Prefix, Queues: queues(c), Retention: retention(c), Logger: log.Named("queue")},
+		queue: sqs.Options{Prefix: c.AWS.Prefix, Tags: c.AWS.Tags, Queues: queues(c), Retention: retention(c), Logger: log.Named("queue")},
 	}
 	if c.AWS.Notices {
-		o.notices = &notices.Options{Prefix: c.AWS.Prefix, Logger: log.Named("notices")}
+		o.notices = &notices.Options{Prefix: c.AWS.Prefix, Tags: c.AWS.Tags, Logger: log.Named("notices")}
 	}
 	return o
 }

@@ -31,6 +31,7 @@ services:
 const everythingInAWS = everything + `
 aws:
   notices: true
+  tags: {team: ci}
   ec2: {kms_key_id: alias/ci, cpu_baseline: c6i, burstable: true, tags: {team: ci}}
 `
 

@@ -135,6 +135,10 @@ var keyRows = []keyRow{
 	{key: "aws.notices", value: "true", aws: true, got: func(w *wired) any {
 		return []bool{w.fleet.Notices != nil, strings.Contains(strings.Join(w.ensured(), "\n"), "remuda-notices")}
 	}, want: []bool{true, true}},
+	{key: "aws.tags.<key>", value: "ci", with: "aws: {notices: true, ec2: {tags: {team: web}}}", aws: true, got: func(w *wired) any {
+		return []any{w.store.Tags, w.aws.queue.Tags, w.aws.notices.Tags, w.aws.compute.Pools["default"].Tags}
+	}, want: []any{map[string]string{"team": "ci"}, map[string]string{"team": "ci"}, map[string]string{"team": "ci"}, map[string]string{"team": "web"}}},
+	{key: "aws.tags.<key>", value: "ci", aws: true, got: ofEC2(func(p ec2.Pool) any { return p.Tags }), want: map[string]string{"team": "ci"}},
 	{key: "aws.ec2.images.<arch>", value: "ami-22222222", aws: true, got: ofEC2(func(p ec2.Pool) any { return p.Images["arm64"] }), want: "ami-22222222"},
 	{key: "aws.ec2.subnets", value: "[subnet-22222222]", aws: true, got: ofEC2(func(p ec2.Pool) any { return p.Subnets }), want: []string{"subnet-22222222"}},
 	{key: "aws.ec2.security_groups", value: "[sg-22222222]", aws: true, got: ofEC2(func(p ec2.Pool) any { return p.SecurityGroups }), want: []string{"sg-22222222"}},

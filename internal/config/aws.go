@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/remuda-ci/remuda/internal/config/strictyaml"
 )
@@ -25,7 +24,9 @@ type AWS struct {
 	// Notices has controld hear what EC2 announces of machines, by a queue that a
 	// rule of EventBridge writes to.
 	Notices bool `yaml:"notices"`
-	EC2     EC2  `yaml:"ec2"`
+	// Tags are on all that Remuda makes in the account, for cost allocation and for organizations that demand them.
+	Tags map[string]string `yaml:"tags"`
+	EC2  EC2               `yaml:"ec2"`
 }
 
 // SetDefaults names what most fleets do not.
@@ -68,14 +69,19 @@ type EC2 struct {
 	Burstable *bool `yaml:"burstable"`
 	// CPUBaseline is an instance family, such as c6i: types whose CPU is slower are not launched. Empty: any CPU will do.
 	CPUBaseline string `yaml:"cpu_baseline"`
-	// Tags are added to the instances and volumes, for cost allocation.
+	// Tags are added to what is of EC2, beside those of AWS.Tags, and count where both have a key.
 	Tags map[string]string `yaml:"tags"`
 }
 
 // PoolEC2 is how the hosts of a pool are launched. There must be an AWS section.
 func (c *Config) PoolEC2(pool string) EC2 {
 	e, own := c.AWS.EC2, c.Pools[pool].EC2
-	e.Tags = maps.Clone(e.Tags)
+	tags := maps.Clone(c.AWS.Tags)
+	if tags == nil {
+		tags = map[string]string{}
+	}
+	maps.Copy(tags, e.Tags)
+	e.Tags = tags
 	if own == nil {
 		return e
 	}
@@ -91,9 +97,6 @@ func (c *Config) PoolEC2(pool string) EC2 {
 	e.RootVolumeGiB, e.Burstable = cmp.Or(own.RootVolumeGiB, e.RootVolumeGiB), cmp.Or(own.Burstable, e.Burstable)
 	e.IOPS, e.ThroughputMiB = cmp.Or(own.IOPS, e.IOPS), cmp.Or(own.ThroughputMiB, e.ThroughputMiB)
 	e.KMSKeyID, e.CPUBaseline = cmp.Or(own.KMSKeyID, e.KMSKeyID), cmp.Or(own.CPUBaseline, e.CPUBaseline)
-	if e.Tags == nil {
-		e.Tags = map[string]string{}
-	}
 	maps.Copy(e.Tags, own.Tags)
 	return e
 }
@@ -106,16 +109,8 @@ var (
 	subnetID    = regexp.MustCompile(`^subnet-[0-9a-f]{8,17}$`)
 	groupID     = regexp.MustCompile(`^sg-[0-9a-f]{8,17}$`)
 	kmsKeyID    = regexp.MustCompile(`^(arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:(key/|alias/)|alias/|)[A-Za-z0-9/_-]{1,256}$`)
-	tagKey      = regexp.MustCompile(`^[A-Za-z0-9+=._:@-]{1,127}$`) // what EC2's model takes and instance metadata can show
 	familyName  = regexp.MustCompile(`^[a-z]+[0-9]+[a-z0-9-]*$`)
-	reservedTag = regexp.MustCompile(`(?i)^(aws|remuda):`)
-	noTagKey    = []string{".", "..", "_index"} // they would be paths of the metadata, so EC2 refuses the launch
-	tagValue    = regexp.MustCompile(`^[\p{L}\p{Z}\p{N}_.:/=+@-]*$`)
 )
-
-// longestTagValue is EC2's limit, in characters. It is not part of tagValue: hundreds of
-// ranges, repeated 256 times, took 20 ms to compile, half of the start of the program.
-const longestTagValue = 256
 
 // Bounds of a root volume: less does not hold a runner, more no gp3 has.
 const (
@@ -164,6 +159,8 @@ func (a *AWS) validateRecords(root strictyaml.Place) {
 	if !prefixName.MatchString(a.Prefix) {
 		at.At("prefix").Errorf("is %.80q; write 1 to 20 of a-z 0-9 and -, a letter first", a.Prefix)
 	}
+	validateTags(at.At("tags"), a.Tags)
+	validateTagsOfTables(at.At("tags"), a.Tags)
 }
 
 // validateComplete: every pool must be able to launch.
@@ -186,6 +183,9 @@ func (c *Config) validateComplete(common, pool strictyaml.Place, name string) {
 	}
 	if e.RootVolumeGiB < minRootVolumeGiB || e.RootVolumeGiB > maxRootVolumeGiB {
 		missing("root_volume_gib").Number(e.RootVolumeGiB, minRootVolumeGiB, maxRootVolumeGiB)
+	}
+	if len(e.Tags) > maxTags && len(c.AWS.Tags) <= maxTags {
+		missing("tags").Errorf("make it %d tags of pool %s, with those of aws; write at most %d together", len(e.Tags), name, maxTags)
 	}
 	e.validateVolume(missing)
 }
@@ -225,21 +225,5 @@ func (e EC2) validate(at strictyaml.Place) {
 	}
 	words(at.At("subnets"), e.Subnets, subnetID, "the id of a subnet such as subnet-0123456789abcdef0")
 	words(at.At("security_groups"), e.SecurityGroups, groupID, "the id of a security group such as sg-0123456789abcdef0")
-	tags := at.At("tags")
-	if len(e.Tags) > maxTags {
-		tags.Errorf("has %d entries; write at most %d, since EC2 allows 50 and the fleet has its own", len(e.Tags), maxTags)
-	}
-	for key, value := range e.Tags {
-		switch {
-		case reservedTag.MatchString(key):
-			tags.At(key).Errorf("begins with aws: or remuda:, which are taken; write another key")
-		case !tagKey.MatchString(key), slices.Contains(noTagKey, key):
-			tags.At(key).Errorf("is no key of a tag; write 1 to 127 of letters, digits and + - = . _ : @")
-		case !tagValue.MatchString(value), utf8.RuneCountInString(value) > longestTagValue:
-			tags.At(key).Errorf("is no value of a tag; write at most 256 letters, digits, spaces and _ . : / = + - @")
-		}
-	}
+	validateTags(at.At("tags"), e.Tags)
 }
-
-// maxTags leaves room for the fleet's own, within EC2's 50 for each resource.
-const maxTags = 30

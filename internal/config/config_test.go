@@ -177,7 +177,7 @@ func TestJobsThatReadMetadata(t *testing.T) {
 }
 
 func TestThePoolsEC2(t *testing.T) {
-	c := parse(t, aws("region: eu-west-1, ec2: {images: {arm64: ami-12345678}, subnets: [subnet-12345678], security_groups: [sg-12345678], tags: {team: ci, a: b}}")+`
+	c := parse(t, aws("region: eu-west-1, tags: {team: web, all: x}, ec2: {images: {arm64: ami-12345678}, subnets: [subnet-12345678], security_groups: [sg-12345678], tags: {team: ci, a: b}}")+`
 pools: {build: {ec2: {images: {x86_64: ami-87654321}, root_volume_gib: 200, root_volume_iops: 8000, root_volume_throughput: 900, cpu_baseline: c6i, kms_key_id: alias/ci, burstable: true, tags: {a: c}}}}
 `)
 	if c.AWS.Prefix != "remuda" {
@@ -185,7 +185,7 @@ pools: {build: {ec2: {images: {x86_64: ami-87654321}, root_volume_gib: 200, root
 	}
 	want := config.EC2{
 		Images: map[string]string{"arm64": "ami-12345678"}, Subnets: []string{"subnet-12345678"}, SecurityGroups: []string{"sg-12345678"},
-		RootVolumeGiB: 50, IOPS: 3000, ThroughputMiB: 125, Tags: map[string]string{"team": "ci", "a": "b"},
+		RootVolumeGiB: 50, IOPS: 3000, ThroughputMiB: 125, Tags: map[string]string{"all": "x", "team": "ci", "a": "b"},
 	}
 	if d := cmp.Diff(want, c.PoolEC2("default")); d != "" {
 		t.Error(d)
@@ -193,7 +193,7 @@ pools: {build: {ec2: {images: {x86_64: ami-87654321}, root_volume_gib: 200, root
 	yes := true
 	want.Images, want.RootVolumeGiB, want.KMSKeyID, want.Burstable = map[string]string{"x86_64": "ami-87654321"}, 200, "alias/ci", &yes
 	want.IOPS, want.ThroughputMiB, want.CPUBaseline = 8000, 900, "c6i"
-	want.Tags = map[string]string{"team": "ci", "a": "c"}
+	want.Tags = map[string]string{"all": "x", "team": "ci", "a": "c"}
 	if d := cmp.Diff(want, c.PoolEC2("build")); d != "" {
 		t.Error(d)
 	}

@@ -120,6 +120,13 @@ func TestRules(t *testing.T) {
 		{"tag key of one dot", aws("") + "pools: {default: {ec2: {tags: {.: b}}}}", `pools.default.ec2.tags["."]: is no key of a tag`},
 		{"long tag", aws("") + "pools: {default: {ec2: {tags: {a: " + strings.Repeat("é", 257) + "}}}}", `pools.default.ec2.tags.a: is no value of a tag`},
 		{"odd tag", aws("") + "pools: {default: {ec2: {tags: {a: \"b;c\"}}}}", `pools.default.ec2.tags.a: is no value of a tag`},
+		{"taken tag of all", aws("tags: {\"AWS:x\": y}"), `aws.tags["AWS:x"]: begins with aws: or remuda:`},
+		{"@ in a tag of all", aws("tags: {a: b@c}"), `aws.tags.a: has an @, which tags of tables may not have`},
+		{"@ in a key of all", aws("tags: {a@b: c}"), `aws.tags["a@b"]: has an @`},
+		{"odd tag of all", aws("tags: {a: \"b;c\"}"), `aws.tags.a: is no value of a tag`},
+		{"many tags of all", aws("tags: {" + manyTags(31) + "}"), `aws.tags: has 31 entries; write at most 30`},
+		{"much in tags of all", aws("tags: {" + manyTags(20, strings.Repeat("é", 250)) + "}"), `aws.tags: have 10080 bytes together; write at most 9900`},
+		{"many tags together", aws("tags: {"+manyTags(30)+"}") + "pools: {default: {ec2: {tags: {more: b}}}}", `pools.default.ec2.tags: make it 31 tags of pool default, with those of aws; write at most 30 together`},
 		{"small volume", aws("") + "pools: {default: {ec2: {root_volume_gib: 4}}}", `pools.default.ec2.root_volume_gib: is 4; write a number from 8 to 16384`},
 		{"few IOPS", aws("") + "pools: {default: {ec2: {root_volume_iops: 2999}}}", `pools.default.ec2.root_volume_iops: is 2999; write a number from 3000 to 80000`},
 		{"many IOPS", aws("") + "pools: {default: {ec2: {root_volume_gib: 500, root_volume_iops: 80001}}}", `pools.default.ec2.root_volume_iops: is 80001; write a number from 3000 to 80000`},
@@ -155,14 +162,16 @@ func TestRules(t *testing.T) {
 
 func TestWhatIsAllowed(t *testing.T) {
 	for name, text := range map[string]string{
-		"free ports":         "grpc: {addr: \"localhost:0\"}\nhttp: {addr: \"localhost:0\"}",
-		"loopback IPv6":      "grpc: {addr: \"[::1]:7443\"}",
-		"public HTTP":        "http: {addr: \":7080\"}",
-		"stand-in":           "",
-		"no hosts of a kind": "compute: {process: {capacity: {\"*\": 0}}}",
-		"once and no more":   "pools: {default: {reuse: none, max_uses: 1}}",
-		"no margin":          "timeouts: {claim_margin: 0s, idle: 1s}",
-		"the longest tag":    aws("region: eu-west-1, ec2: {images: {arm64: ami-12345678}, subnets: [subnet-12345678], security_groups: [sg-12345678], tags: {a: " + strings.Repeat("é", 256) + "}}"),
+		"free ports":                 "grpc: {addr: \"localhost:0\"}\nhttp: {addr: \"localhost:0\"}",
+		"loopback IPv6":              "grpc: {addr: \"[::1]:7443\"}",
+		"public HTTP":                "http: {addr: \":7080\"}",
+		"stand-in":                   "",
+		"no hosts of a kind":         "compute: {process: {capacity: {\"*\": 0}}}",
+		"once and no more":           "pools: {default: {reuse: none, max_uses: 1}}",
+		"no margin":                  "timeouts: {claim_margin: 0s, idle: 1s}",
+		"the most tags of all":       aws("tags: {" + manyTags(30) + "}"),
+		"a tag of all and of a pool": aws("tags: {a: \"é /b:c\"}") + "pools: {default: {ec2: {tags: {a: b@c}}}}",
+		"the longest tag":            aws("region: eu-west-1, ec2: {images: {arm64: ami-12345678}, subnets: [subnet-12345678], security_groups: [sg-12345678], tags: {a: " + strings.Repeat("é", 256) + "}}"),
 	} {
 		t.Run(name, func(t *testing.T) { parse(t, text) })
 	}
@@ -228,4 +237,13 @@ func FuzzParse(f *testing.F) {
 		}
 		c.Warnings()
 	})
+}
+
+// manyTags are n tags with the same value, as YAML.
+func manyTags(n int, value ...string) string {
+	var all []string
+	for i := range n {
+		all = append(all, fmt.Sprintf("k%d: x%s", i+10, strings.Join(value, "")))
+	}
+	return strings.Join(all, ", ")
 }

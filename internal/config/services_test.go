@@ -45,7 +45,7 @@ func TestATableWithoutStalledIsAWarning(t *testing.T) {
 // needs them all.
 func TestAFleetWithoutHosts(t *testing.T) {
 	const services = "services: {x: {region: eu-west-1, cluster: c, ecs_service: s}}\n"
-	for _, text := range []string{services, services + "aws: {region: eu-west-1, prefix: lone}\n", services + "sweeps: {services: 2m}\n"} {
+	for _, text := range []string{services, services + "aws: {region: eu-west-1, prefix: lone, tags: {team: ci}}\n", services + "sweeps: {services: 2m}\n"} {
 		if c, err := config.Parse("f", []byte(text)); err != nil || !c.WithoutHosts || len(c.Warnings()) > 0 {
 			t.Errorf("%s: error %v, warnings %q", text, err, c.Warnings())
 		}
@@ -56,6 +56,7 @@ func TestAFleetWithoutHosts(t *testing.T) {
 		services + "limits: {hosts_per_owner: 3}\n":             "github: has no token",
 		services + "aws: {ec2: {subnets: [subnet-12345678]}}\n": "aws.instance_profile: is",
 		services + "github: {}\n":                               "github: has no token",
+		services + "aws: {tags: {a: b@c}}\n":                    "aws.tags.a: has an @",
 		services + "aws: {prefix: _}\n":                         "aws.prefix: is",
 		services + "aws: {}\nstore: {sqlite: {path: /x}}\n":     "store: is there beside aws",
 		services + "store: {sqlite: {path: x}}\n":               "store.sqlite.path: is",

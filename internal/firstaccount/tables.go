@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	dynamotypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/remuda-ci/remuda/internal/aws"
 	"github.com/remuda-ci/remuda/internal/findings"
@@ -100,26 +99,5 @@ func (s *session) tables(ctx context.Context) error {
 		return err
 	}
 	s.tabled = true
-	return s.tagTables(ctx)
-}
-
-// tagTables puts the tag of the run on them, which Refresh does not.
-func (s *session) tagTables(ctx context.Context) error {
-	var made remains
-	if err := s.findTables(ctx, s.id, &made); err != nil {
-		return err
-	}
-	for _, name := range made.tables {
-		out, err := s.admin.dynamo.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &name})
-		if err != nil {
-			return aws.Wrap("describe table "+name, err)
-		}
-		_, err = s.admin.dynamo.TagResource(ctx, &dynamodb.TagResourceInput{
-			ResourceArn: out.Table.TableArn, Tags: []dynamotypes.Tag{{Key: str(tagFleet), Value: &s.id}},
-		})
-		if err != nil && aws.Code(err) != "UnknownOperationException" { // of DynamoDB Local
-			return aws.Wrap("tag table "+name, err)
-		}
-	}
 	return nil
 }

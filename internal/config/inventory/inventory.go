@@ -88,7 +88,7 @@ func withEverything() *config.Config {
 		no := false
 		return config.EC2{Images: map[string]string{"x": ""}, Tags: map[string]string{"x": ""}, Burstable: &no}
 	}
-	c.AWS = &config.AWS{EC2: ec2()}
+	c.AWS = &config.AWS{EC2: ec2(), Tags: map[string]string{"x": ""}}
 	c.AWS.SetDefaults()
 	c.ResourceClasses = map[string]config.ResourceClass{"large": c.ResourceClasses["large"]}
 	pool := c.Pools[config.DefaultPool]

@@ -386,9 +386,9 @@ func (i *install) update() {
 	i.Helper()
 	before := i.resources()
 	i.aws("cloudformation", "deploy", "--stack-name", "remuda", "--template-file", "deploy/cloudformation/remuda.yaml", "--capabilities", "CAPABILITY_IAM",
-		"--parameter-overrides", "JobMaximum=3", "CallerCidr=", "AlarmEmail=ci@example.com", "Replicas=2", "HostLogDays=7")
+		"--parameter-overrides", "JobMaximum=3", "CallerCidr=", "AlarmEmail=ci@example.com", "Replicas=2", "HostLogDays=7", "Tags=team: ci, cost-center: a1")
 	after := i.resources()
-	if script := i.userData(); !strings.Contains(script, "maximum: 3\n") {
+	if script := i.userData(); !strings.Contains(script, "maximum: 3\n") || !strings.Contains(script, "\n  tags: {team: ci, cost-center: a1}\n") {
 		i.Errorf("controld's configuration is the one of before:\n%s", script)
 	}
 	for name, id := range before {

@@ -23,6 +23,8 @@ type Queues struct {
 	Client *sqs.Client
 	// Fleet is the prefix of the fleet that has them, for their tag.
 	Fleet string
+	// Tags are those that the owner of the fleet wants on them beside it.
+	Tags map[string]string
 	// Missing says what to do when a queue is missing.
 	Missing string
 
@@ -128,27 +130,29 @@ func changed(name string, change resources.Change, detail string) []resources.Re
 }
 
 // tags are those of a queue.
-func (q *Queues) tags() map[string]string { return map[string]string{aws.TagFleet: q.Fleet} }
+func (q *Queues) tags() map[string]string { return aws.FleetTags(q.Fleet, q.Tags) }
 
-// tag gives a queue the tag of the fleet, and says why. The policies of a fleet cover the queues of another whose prefix begins with its own,
+// tag gives a queue the tags that it lacks, and says why. The policies of a fleet cover the queues of another whose prefix begins with its own,
 // and deny what has the tag of another. Older versions made queues without a tag. A queue of another fleet is lifecycle.ErrRefused.
 func (q *Queues) tag(ctx context.Context, name, url string, dryRun bool) (why []string, err error) {
 	out, err := q.Client.ListQueueTags(ctx, &sqs.ListQueueTagsInput{QueueUrl: &url})
 	if err != nil {
 		return nil, aws.Wrap("read the tags of queue "+name, err)
 	}
+	lacking := aws.LackingTags(out.Tags, q.tags())
 	switch fleet, tagged := out.Tags[aws.TagFleet]; {
-	case fleet == q.Fleet:
-		return nil, nil
-	case tagged:
+	case tagged && fleet != q.Fleet:
 		return nil, fmt.Errorf("look at queue %s: %w: it is that of the fleet with the prefix %s; choose another prefix, or another name for the resource class",
 			name, lifecycle.ErrRefused, fleet)
+	case len(lacking) == 0:
+		return nil, nil
 	case !dryRun:
+		// The tag of the fleet is always among them: the policies ask for it.
 		if _, err := q.Client.TagQueue(ctx, &sqs.TagQueueInput{QueueUrl: &url, Tags: q.tags()}); err != nil {
 			return nil, aws.Wrap("tag queue "+name, err)
 		}
 	}
-	return []string{"it had no tag of its fleet"}, nil
+	return []string{aws.WhyTagged(lacking)}, nil
 }
 
 // correct tags the queue and sets what differs.

@@ -47,6 +47,8 @@ const (
 type Options struct {
 	// Prefix begins the name of the queue; default "remuda".
 	Prefix string
+	// Tags are those of the owner, for the queue, beside the fleet's own.
+	Tags map[string]string
 	// Logger gets the notices that cannot be parsed; default none.
 	Logger hclog.Logger
 }
@@ -64,7 +66,7 @@ func New(client *sqs.Client, o Options) *Queue {
 	client = sqs.New(client.Options(), patient)
 	o.Logger = cmp.Or(o.Logger, hclog.NewNullLogger())
 	prefix := cmp.Or(o.Prefix, "remuda")
-	all := &named.Queues{Client: client, Fleet: prefix, Missing: "run Refresh, which makes it, or leave aws.notices out"}
+	all := &named.Queues{Client: client, Fleet: prefix, Tags: o.Tags, Missing: "run Refresh, which makes it, or leave aws.notices out"}
 	return &Queue{client: client, all: all, name: prefix + "-notices", log: o.Logger}
 }
 

@@ -149,7 +149,7 @@ func TestEnsureTags(t *testing.T) {
 	_, err = w.raw.TagQueue(t.Context(), &api.TagQueueInput{QueueUrl: url, Tags: map[string]string{"team": "ci"}})
 	must(err)
 	w.set(t, largeQueue, map[string]string{"VisibilityTimeout": "0"})
-	both := updated(largeQueue, "it had no tag of its fleet; a received message was hidden for 0s, not for 30s")
+	both := updated(largeQueue, "tags were missing or different: remuda:fleet; a received message was hidden for 0s, not for 30s")
 	w.wantChanges(t, "a dry run", true, both)
 	if diff := cmp.Diff(map[string]string{"team": "ci"}, w.tagsOf(t, largeQueue)); diff != "" {
 		t.Errorf("a dry run tagged it (-want +got):\n%s", diff)
@@ -159,6 +159,42 @@ func TestEnsureTags(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"team": "ci", "remuda:fleet": "remuda"}, w.tagsOf(t, largeQueue)); diff != "" {
 		t.Errorf("tags afterwards (-want +got):\n%s", diff)
 	}
+}
+
+// TestEnsureTagsOfTheOwner: a queue has them from the call that makes it, since an organization may deny one without, and gets those that it lacks.
+func TestEnsureTagsOfTheOwner(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Queue = sqs.New(api.NewFromConfig(awstest.Config(t, w.proxy.URL())), sqs.Options{
+		Queues: []lifecycle.QueueName{spot}, Tags: map[string]string{"team": "ci", "empty": ""},
+	})
+	w.proxy.Handle("sqs", "TagQueue", func(rw http.ResponseWriter, r *http.Request, _ func(*http.Request) *awstest.Answer) {
+		awstest.Fail(rw, r, http.StatusForbidden, "AccessDenied", "not while it is made")
+	})
+	w.wantChanges(t, "a run", false, created(malformedQueue, "336h0m0s"), created(spotQueue, "24h0m0s"))
+	want := map[string]string{"remuda:fleet": "remuda", "team": "ci", "empty": ""}
+	for _, name := range []string{spotQueue, malformedQueue} {
+		if diff := cmp.Diff(want, w.tagsOf(t, name)); diff != "" {
+			t.Errorf("tags of a new %s (-want +got):\n%s", name, diff)
+		}
+	}
+	w.wantChanges(t, "another run", false)
+	_, err := w.raw.TagQueue(t.Context(), &api.TagQueueInput{QueueUrl: ptr(w.urlOf(t, spotQueue)), Tags: map[string]string{"team": "web", "by": "a person"}})
+	must(err)
+	if _, err := w.Ensure(t.Context(), false); !errors.Is(err, lifecycle.ErrRefused) || !strings.Contains(err.Error(), "tag queue "+spotQueue) {
+		t.Errorf("without permission: %v", err)
+	}
+	w.proxy.Handle("sqs", "TagQueue", func(rw http.ResponseWriter, r *http.Request, forward func(*http.Request) *awstest.Answer) {
+		forward(r).Write(rw)
+	})
+	for _, dryRun := range []bool{true, false} {
+		w.wantChanges(t, "a queue that differs", dryRun, updated(spotQueue, "tags were missing or different: team"))
+	}
+	want["by"] = "a person"
+	if diff := cmp.Diff(want, w.tagsOf(t, spotQueue)); diff != "" {
+		t.Errorf("tags afterwards (-want +got):\n%s", diff)
+	}
+	w.wantChanges(t, "a run at last", false)
 }
 
 // TestEnsureRefusesAQueueOfAnotherFleet: the class prod-large of a fleet remuda and the class large of a fleet remuda-prod have the same name.
@@ -288,7 +324,7 @@ func TestEnsureIsOvertaken(t *testing.T) {
 		forward(r).Write(rw)
 	})
 	w.wantChanges(t, "a run", false,
-		updated(malformedQueue, "it had no tag of its fleet; messages were kept for 96h0m0s, not for 336h0m0s; a received message was hidden for 1m17s, not for 30s; a receive waited for 0s, not for 1s"),
+		updated(malformedQueue, "tags were missing or different: remuda:fleet; messages were kept for 96h0m0s, not for 336h0m0s; a received message was hidden for 1m17s, not for 30s; a receive waited for 0s, not for 1s"),
 		created(largeQueue, "7m0s"), created(spotQueue, "7m0s"))
 }
 

@@ -51,6 +51,8 @@ const receiveWait = time.Second
 type Options struct {
 	// Prefix begins the name of every queue; default "remuda".
 	Prefix string
+	// Tags are those of the owner, for the queues that Ensure makes or finds, beside the fleet's own.
+	Tags map[string]string
 	// Queues are those that Ensure makes.
 	Queues []lifecycle.QueueName
 	// Logger gets the messages that cannot be parsed; default none.
@@ -85,7 +87,7 @@ func New(client *sqs.Client, o Options) *Queue {
 	}
 	o.Prefix = cmp.Or(o.Prefix, "remuda")
 	return &Queue{
-		client: client, all: &named.Queues{Client: client, Fleet: o.Prefix, Missing: missing(client)}, prefix: o.Prefix, queues: o.Queues, log: o.Logger,
+		client: client, all: &named.Queues{Client: client, Fleet: o.Prefix, Tags: o.Tags, Missing: missing(client)}, prefix: o.Prefix, queues: o.Queues, log: o.Logger,
 		visibility: within(minVisibility, o.Visibility, maxVisibility), retention: within(minRetention, o.Retention, maxRetention),
 	}
 }
@@ -298,8 +300,8 @@ func Actions() []aws.Permission {
 
 		{Action: "sqs:GetQueueUrl", Role: aws.RoleRefresh, On: aws.OnQueues, Why: "looks whether a queue exists"},
 		{Action: "sqs:GetQueueAttributes", Role: aws.RoleRefresh, On: aws.OnQueues, Why: "compares the queues with what they should be"},
-		{Action: "sqs:ListQueueTags", Role: aws.RoleRefresh, On: aws.OnQueues, Why: "looks whether a queue has the tag of the fleet, or of another"},
-		{Action: "sqs:TagQueue", Role: aws.RoleRefresh, On: aws.OnQueues, Why: "gives a queue the tag of the fleet, also while it makes it"},
+		{Action: "sqs:ListQueueTags", Role: aws.RoleRefresh, On: aws.OnQueues, Why: "looks which tags a queue has, and whether it is of another fleet"},
+		{Action: "sqs:TagQueue", Role: aws.RoleRefresh, On: aws.OnQueues, Why: "gives a queue the tags of the fleet and its owner, also while it makes it"},
 		{Action: "sqs:CreateQueue", Role: aws.RoleRefresh, On: aws.OnQueues, Why: "makes a queue that is missing"},
 		{Action: "sqs:SetQueueAttributes", Role: aws.RoleRefresh, On: aws.OnQueues, Why: "corrects the times and the encryption of a queue"},
 	}

@@ -40,6 +40,8 @@ import (
 type Options struct {
 	// Prefix begins the name of every table; default "remuda".
 	Prefix string
+	// Tags are those of the owner, for the tables that Ensure makes or finds, beside the fleet's own.
+	Tags   map[string]string
 	Logger hclog.Logger
 	// Now is the clock that rows expire by; default time.Now. DynamoDB itself
 	// removes expired rows up to days late, so they are hidden here.
@@ -53,6 +55,7 @@ type Store struct {
 
 	client *dynamodb.Client
 	prefix string
+	tags   map[string]string // of a table
 	log    hclog.Logger
 	now    func() time.Time
 
@@ -72,7 +75,8 @@ func New(client *dynamodb.Client, o Options) *Store {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Store{client: client, prefix: cmp.Or(o.Prefix, "remuda"), log: o.Logger, now: o.Now, writer: rand.Text()[:12], history: newHistory()}
+	prefix := cmp.Or(o.Prefix, "remuda")
+	s := &Store{client: client, prefix: prefix, tags: aws.FleetTags(prefix, o.Tags), log: o.Logger, now: o.Now, writer: rand.Text()[:12], history: newHistory()}
 	s.Store = store.New(s)
 	return s
 }
@@ -135,6 +139,8 @@ func Actions() []aws.Permission {
 		{Action: "dynamodb:DescribeTable", Role: aws.RoleRefresh, On: aws.OnTables, Why: "compares the tables and indexes with what they should be"},
 		{Action: "dynamodb:CreateTable", Role: aws.RoleRefresh, On: aws.OnTables, Why: "makes a table that is missing"},
 		{Action: "dynamodb:UpdateTable", Role: aws.RoleRefresh, On: aws.OnTables, Why: "adds an index that is missing, makes a table on-demand and protects it from deletion"},
+		{Action: "dynamodb:ListTagsOfResource", Role: aws.RoleRefresh, On: aws.OnTables, Why: "looks which tags a table has"},
+		{Action: "dynamodb:TagResource", Role: aws.RoleRefresh, On: aws.OnTables, Why: "gives a table the tags of the fleet and its owner; CreateTable with tags needs it too"},
 		{Action: "dynamodb:DescribeTimeToLive", Role: aws.RoleRefresh, On: aws.OnTables, Why: "looks whether expired rows are removed"},
 		{Action: "dynamodb:UpdateTimeToLive", Role: aws.RoleRefresh, On: aws.OnTables, Why: "has expired rows removed"},
 		{Action: "dynamodb:DescribeContinuousBackups", Role: aws.RoleRefresh, On: aws.OnTables, Why: "looks whether there is point-in-time recovery"},

@@ -63,7 +63,8 @@ func (e *ensurer) table(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if found == nil {
+	existed := found != nil
+	if !existed {
 		e.changed(resources.Created, "it was missing; on-demand"+e.features())
 		if e.dry {
 			return nil
@@ -86,6 +87,9 @@ func (e *ensurer) table(ctx context.Context) error {
 	err = errors.Join(e.billing(ctx, found), e.indexes(ctx, found), e.protection(ctx, found), e.expiry(ctx), e.backups(ctx))
 	if silent > 0 {
 		e.changes = e.changes[:silent]
+	}
+	if existed { // a new table has its tags, which DynamoDB lists seconds later
+		err = errors.Join(err, e.tag(ctx, found))
 	}
 	return err
 }
@@ -121,6 +125,7 @@ func (e *ensurer) create(ctx context.Context) error {
 	input := &dynamodb.CreateTableInput{
 		TableName: e.name(), BillingMode: types.BillingModePayPerRequest, DeletionProtectionEnabled: sdk.Bool(true),
 		KeySchema: keySchema(e.schema.hash, e.schema.sort), AttributeDefinitions: attributes(e.schema),
+		Tags: tagList(e.tags),
 	}
 	for _, x := range e.schema.indexes {
 		input.GlobalSecondaryIndexes = append(input.GlobalSecondaryIndexes, types.GlobalSecondaryIndex{

@@ -69,7 +69,7 @@ func tableOf(r *http.Request) string {
 func ensuring(t *testing.T) (world, *backups) {
 	t.Helper()
 	w := world{client: newClient(t, awstest.DynamoDB(t)), proxy: awstest.NewProxy(t, awstest.DynamoDB(t))}
-	w.Store = dynamo.New(newClient(t, w.proxy.URL()), dynamo.Options{})
+	w.Store, w.tags = dynamo.New(newClient(t, w.proxy.URL()), dynamo.Options{}), withTags(w.proxy)
 	return w, withBackups(w.proxy)
 }
 
@@ -153,7 +153,8 @@ func TestEnsureMakesTheTables(t *testing.T) {
 		t.Errorf("point-in-time recovery (-want +got):\n%s", diff)
 	}
 	called := slices.Sorted(slices.Values(w.operations()))
-	want := operationsOf(slices.DeleteFunc(ofRole(aws.RoleRefresh), func(p aws.Permission) bool { return p.Action == "dynamodb:UpdateTable" }))
+	ofOthers := []string{"dynamodb:UpdateTable", "dynamodb:TagResource"} // of tables that differ
+	want := operationsOf(slices.DeleteFunc(ofRole(aws.RoleRefresh), func(p aws.Permission) bool { return slices.Contains(ofOthers, p.Action) }))
 	if diff := cmp.Diff(want, slices.Compact(called)); diff != "" {
 		t.Errorf("calls (-allowed +made):\n%s", diff)
 	}
@@ -374,7 +375,8 @@ func TestEnsureRefusesWhatIsForeign(t *testing.T) {
 	createTable(t, w.client, "remuda-leases", "name")
 	for _, dryRun := range []bool{true, false} {
 		changes, err := w.Ensure(t.Context(), dryRun)
-		if diff := cmp.Diff([]string{"table remuda-jobs created", "table remuda-events created"}, short(changes)); diff != "" {
+		want := []string{"table remuda-reports updated", "table remuda-jobs created", "table remuda-events created", "table remuda-leases updated"}
+		if diff := cmp.Diff(want, short(changes)); diff != "" { // those that were there had no tags
 			t.Errorf("changes (-want +got):\n%s", diff)
 		}
 		for _, want := range []string{"remuda-instances", "remuda-requests", "other keys", "another prefix"} {
@@ -425,9 +427,13 @@ func TestEnsureSaysWhatIsMissing(t *testing.T) {
 		t.Run(p.Action, func(t *testing.T) {
 			t.Parallel()
 			w, backups := ensuring(t)
-			if p.Action == "dynamodb:UpdateTable" {
+			switch p.Action {
+			case "dynamodb:UpdateTable":
 				w.wantEnsure(t, false, created...)
 				provision(t, w.client, "remuda-leases")
+			case "dynamodb:ListTagsOfResource", "dynamodb:TagResource":
+				w.wantEnsure(t, false, created...)
+				w.tags.put("remuda-leases", tag{"remuda:fleet", "another"})
 			}
 			_, operation, _ := strings.Cut(p.Action, ":")
 			w.proxy.Handle("dynamodb", operation, func(rw http.ResponseWriter, r *http.Request, _ forward) {
@@ -438,7 +444,7 @@ func TestEnsureSaysWhatIsMissing(t *testing.T) {
 				t.Errorf("got error %v, want a refusal that names %s and the table", err, p.Action)
 			}
 			switch operation {
-			case "DescribeTable", "CreateTable", "UpdateTable":
+			case "DescribeTable", "CreateTable", "UpdateTable", "ListTagsOfResource", "TagResource":
 				if len(changes) != 0 {
 					t.Errorf("changes %v, want none", short(changes))
 				}
@@ -454,8 +460,8 @@ func TestEnsureSaysWhatIsMissing(t *testing.T) {
 	}
 }
 
-// TestEnsureWithoutBackups: an emulator that knows none is no error.
-func TestEnsureWithoutBackups(t *testing.T) {
+// TestEnsureWithoutBackupsAndTags: an emulator that knows none is no error.
+func TestEnsureWithoutBackupsAndTags(t *testing.T) {
 	racepass.CoveredBy(t, "TestReplicasEnsureAtOnce")
 	t.Parallel()
 	w := world{client: newClient(t, awstest.DynamoDB(t))}

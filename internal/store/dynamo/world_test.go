@@ -37,6 +37,7 @@ type world struct {
 	proxy  *awstest.Proxy
 	client *dynamodb.Client // past the proxy
 	log    *bytes.Buffer
+	tags   *tags // of tables that are not there yet
 }
 
 func newWorld(t testing.TB) world {
