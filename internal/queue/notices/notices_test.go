@@ -201,6 +201,26 @@ func TestEnsureCorrects(t *testing.T) {
 	}
 }
 
+// TestAKeyOfTheOwnerStays: docs/iam says what the policy of that key must allow.
+func TestAKeyOfTheOwnerStays(t *testing.T) {
+	w := newWorld(t)
+	w.ensure(false)
+	policy := w.attributes()["Policy"] // moto forgets it with each change that does not name it
+	if _, err := w.raw.SetQueueAttributes(t.Context(), &api.SetQueueAttributesInput{
+		QueueUrl: w.url(), Attributes: map[string]string{"SqsManagedSseEnabled": "false", "KmsMasterKeyId": "alias/ours", "Policy": policy},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for _, dry := range []bool{true, false} {
+		if changes := w.ensure(dry); len(changes) > 0 {
+			t.Errorf("dry run %v: %v", dry, changes)
+		}
+	}
+	if found := w.attributes(); found["KmsMasterKeyId"] != "alias/ours" || found["SqsManagedSseEnabled"] != "false" {
+		t.Errorf("attributes: %v", found)
+	}
+}
+
 // SQS answers a receive after up to 20 s, which is longer than other calls may take.
 func TestAReceiveMayTakeLonger(t *testing.T) {
 	w := newWorld(t)
