@@ -34,7 +34,7 @@ func (d *daemon) serviceOptions(ctx context.Context, c *config.Config) (*service
 	o := &services.Options{Store: d.records(), Services: map[string]services.Service{}}
 	scaled := false
 	for name, s := range c.Services {
-		backlog, stalled := d.backlog(s)
+		backlog, stalled := d.backlog(s, c.StalledJobs(name))
 		o.Services[name] = services.Service{
 			Name: name, Region: c.ServiceRegion(name), Cluster: s.Cluster, ECSService: s.ECSService, Labels: s.Labels,
 			Policy:  policy.ServicePolicy{Maximum: s.Maximum, BacklogPerRunner: s.BacklogPerRunner, IdleChecks: s.IdleChecks},
@@ -54,16 +54,16 @@ func (d *daemon) serviceOptions(ctx context.Context, c *config.Config) (*service
 }
 
 // backlog counts the jobs of a service where they are, and fails those whose worker went silent in a table elsewhere.
-func (d *daemon) backlog(s config.Service) (services.Backlog, services.Stalled) {
+func (d *daemon) backlog(s config.Service, silent *config.Stalled) (services.Backlog, services.Stalled) {
 	p := s.Queue.PostgREST
 	if p == nil {
 		return workqueue.Backlog{Store: d.records(), AtMost: s.CountedJobs()}, nil
 	}
 	q := postgrest.New(postgrest.Options{
-		URL: p.URL, Queued: p.Queued, Busy: p.Busy, TokenFile: p.TokenFile, Stalled: (*postgrest.Stalled)(p.Stalled),
+		URL: p.URL, Queued: p.Queued, Busy: p.Busy, TokenFile: p.TokenFile, Stalled: (*postgrest.Stalled)(silent),
 	})
 	backlog := instrument.Backlog{Backlog: q, Calls: d.calls("backlog")}
-	if p.Stalled == nil {
+	if silent == nil {
 		return backlog, nil
 	}
 	return backlog, instrument.Stalled{Stalled: q, Calls: d.calls("backlog")}

@@ -62,26 +62,8 @@ type PostgREST struct {
 	Busy   string `yaml:"busy"`
 	// TokenFile holds the bearer token, read at each call; empty: none is sent.
 	TokenFile string `yaml:"token_file"`
-	// Stalled has jobs whose worker went silent marked as failed; nil: they stay as they are.
+	// Stalled says which jobs of silent workers are marked as failed; nil: those of a table as in docs/services.md (StalledJobs).
 	Stalled *Stalled `yaml:"stalled"`
-}
-
-// Stalled says which jobs of a table have a worker that went silent, and what is written into their rows.
-type Stalled struct {
-	// Column has the time of the worker's last sign of life. Workers must renew it more often than After.
-	Column string `yaml:"column"`
-	// After is how old that time is at least. Shorter than a worker's longest quiet step, and good jobs fail.
-	After time.Duration `yaml:"after"`
-	// Key is the column that identifies a row.
-	Key string `yaml:"key"`
-	// StateColumn is set to Failed.
-	StateColumn string `yaml:"state_column"`
-	Failed      string `yaml:"failed"`
-}
-
-// SetDefaults are those of a table as in docs/services.md.
-func (s *Stalled) SetDefaults() {
-	s.Column, s.After, s.Key, s.StateColumn, s.Failed = "heartbeat_at", model.JobSilence, "id", "status", "failed"
 }
 
 // SetDefaults are those of a service with one runner.
@@ -96,8 +78,6 @@ const (
 	maxServiceRunners       = 1000 // tasks that ECS lets a service have are 5000
 	maxBacklogPerRunner     = 100_000
 	maxIdleChecks           = 1000
-	minStalled              = time.Minute // two heartbeats of a worker
-	maxStalled              = 24 * time.Hour
 	maxQueueTimeout         = 7 * 24 * time.Hour // as long as ended jobs are kept
 )
 
@@ -126,8 +106,8 @@ func (s Service) OwnQueue() bool { return s.Queue.PostgREST == nil }
 // serviceWarnings warn of tokens that pass in plaintext, and of jobs that may stay busy forever.
 func (c *Config) serviceWarnings() (warnings []string) {
 	for _, name := range slices.Sorted(maps.Keys(c.Services)) {
-		if p := c.Services[name].Queue.PostgREST; p != nil && p.Stalled == nil {
-			warnings = append(warnings, "services."+name+".queue.postgrest has no stalled section: a job whose worker died stays busy and keeps the service's runners until something else changes its row")
+		if p := c.Services[name].Queue.PostgREST; p != nil && p.Stalled == nil && c.StalledJobs(name) == nil {
+			warnings = append(warnings, "services."+name+".queue.postgrest.busy has no filter such as status=eq.running, so a job whose worker died stays busy and keeps the service's runners: write a stalled section, with after: 0s if something else ends such jobs")
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Services)) {
@@ -156,7 +136,7 @@ func (c *Config) validateServices(root strictyaml.Place) {
 			at.Errorf("is no name of a service; write 1 to 63 of a-z 0-9 and -")
 		}
 		s.validate(at)
-		if p := s.Queue.PostgREST; p != nil && p.Stalled != nil && p.Stalled.After < 2*c.Sweeps.Services {
+		if p := s.Queue.PostgREST; p != nil && p.Stalled != nil && p.Stalled.After > 0 && p.Stalled.After < 2*c.Sweeps.Services {
 			at.At("queue", "postgrest", "stalled", "after").Errorf("is %s, less than twice sweeps.services (%s), at which silent workers are looked for; write more", p.Stalled.After, c.Sweeps.Services)
 		}
 		if c.Webhooks == nil && len(s.Labels) > 0 {
@@ -228,21 +208,6 @@ func (p PostgREST) validate(at strictyaml.Place) {
 	}
 	at.At("token_file").OptionalPath(p.TokenFile)
 	if p.Stalled != nil {
-		p.Stalled.validate(at.At("stalled"), p.Busy)
-	}
-}
-
-func (s Stalled) validate(at strictyaml.Place, busy string) {
-	for key, column := range map[string]string{"column": s.Column, "key": s.Key, "state_column": s.StateColumn} {
-		if !restColumn.MatchString(column) {
-			at.At(key).Errorf("is %.80q; write a column of 1 to 63 of a-z 0-9 _", column)
-		}
-	}
-	if !restState.MatchString(s.Failed) {
-		at.At("failed").Errorf("is %.80q; write a value of 1 to 63 of a-z A-Z 0-9 _ - and space", s.Failed)
-	}
-	at.At("after").Between(s.After, minStalled, maxStalled)
-	if !strings.Contains(busy, s.StateColumn+"=") {
-		at.At("state_column").Errorf("is %s, and busy has no filter of that column: a job that failed would stay busy; write one such as %s=eq.running", s.StateColumn, s.StateColumn)
+		p.Stalled.validate(at.At("stalled"), p)
 	}
 }

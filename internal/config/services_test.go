@@ -20,23 +20,45 @@ func stalled(more string) string {
 	return `, queue: {postgrest: {url: "http://db/", queued: a, busy: "a?status=eq.running", stalled: {` + more + `}}}`
 }
 
-// A table without stalled is said, as its service may run for nothing.
-func TestATableWithoutStalledIsAWarning(t *testing.T) {
-	for text, want := range map[string]int{
-		service(`, queue: {postgrest: {url: "http://db/", queued: a, busy: b}}`): 1, service(stalled("")): 0, service(""): 0,
+// TestStalledJobs: a table without a section is taken for one with the usual columns, if busy jobs are those of a status. Otherwise nothing is
+// written, which is said, as the service may run for nothing.
+func TestStalledJobs(t *testing.T) {
+	usual := config.Stalled{Column: "heartbeat_at", After: 5 * time.Minute, Key: "id", StateColumn: "status", Failed: "failed"}
+	table := func(busy, more string) string {
+		return service(`, queue: {postgrest: {url: "http://db/", queued: a, busy: "` + busy + `"` + more + `}}`)
+	}
+	slow, own, looser := usual, usual, usual
+	slow.After, own.StateColumn, own.Failed, looser.After = 20*time.Minute, "state", "dead", 10*time.Minute
+	for name, test := range map[string]struct {
+		text string
+		want *config.Stalled
+		warn bool
+	}{
+		"a queue here":                    {text: service("")},
+		"a status":                        {text: table("jobs?status=eq.running", ""), want: &usual},
+		"several states":                  {text: table("jobs?kind=eq.film&status=in.(running,paused)", ""), want: &usual},
+		"slow sweeps":                     {text: table("jobs?status=eq.running", "") + "sweeps: {services: 10m}\n", want: &slow},
+		"no filter":                       {text: table("jobs", ""), warn: true},
+		"another column":                  {text: table("jobs?job_status=eq.running", ""), warn: true},
+		"a failed job is busy":            {text: table("jobs?status=eq.failed", ""), warn: true},
+		"a failed job may be busy":        {text: table("jobs?status=in.(running,failed)", ""), warn: true},
+		"a failed job may be busy, coded": {text: table("jobs?status=in.(running,%22failed%22)", ""), warn: true},
+		"all states except one":           {text: table("jobs?status=neq.done", ""), warn: true},
+		"a section":                       {text: table("jobs?state=eq.running", ", stalled: {state_column: state, failed: dead}"), want: &own},
+		"a section with a time":           {text: table("jobs?status=eq.running", ", stalled: {after: 10m}"), want: &looser},
+		"turned off":                      {text: table("jobs?status=eq.running", ", stalled: {after: 0s}") + "sweeps: {services: 10m}\n"},
+		"turned off without a filter":     {text: table("jobs", ", stalled: {after: 0s}")},
 	} {
-		c, err := config.Parse("f", []byte(text))
+		c, err := config.Parse("f", []byte(test.text))
 		if err != nil {
-			t.Fatal(err)
+			t.Errorf("%s: %v", name, err)
+			continue
 		}
-		got := 0
-		for _, warning := range c.Warnings() {
-			if strings.Contains(warning, "services.x.queue.postgrest has no stalled section") {
-				got++
-			}
+		if diff := cmp.Diff(test.want, c.StalledJobs("x")); diff != "" {
+			t.Errorf("%s: stalled jobs (-want +got):\n%s", name, diff)
 		}
-		if got != want {
-			t.Errorf("%s: %d warnings, want %d", text, got, want)
+		if warned := strings.Contains(strings.Join(c.Warnings(), "\n"), "services.x.queue.postgrest.busy has no filter such as status=eq.running"); warned != test.warn {
+			t.Errorf("%s: warnings %q", name, c.Warnings())
 		}
 	}
 }
@@ -100,6 +122,8 @@ func TestServicesRules(t *testing.T) {
 		{"stalled state", service(stalled("failed: \"\"")), `services.x.queue.postgrest.stalled.failed: is ""; write a value`},
 		{"stalled too soon", service(stalled("after: 59s")), `services.x.queue.postgrest.stalled.after: is 59s; write a duration from 1m0s`},
 		{"stalled sooner than looked for", service(stalled("after: 9m")) + "sweeps: {services: 5m}\n", `services.x.queue.postgrest.stalled.after: is 9m0s, less than twice sweeps.services (5m0s)`},
+		{"stalled jobs that stay busy since busy has another column", service(`, queue: {postgrest: {url: "http://db/", queued: a, busy: "a?job_status=eq.running", stalled: {}}}`), `services.x.queue.postgrest.stalled.state_column: is status, and busy has no filter of that column`},
+		{"a column while it is off", service(stalled("after: 0s, column: \"a,b\"")), `services.x.queue.postgrest.stalled.column: is "a,b"; write a column`},
 		{"stalled jobs that stay busy", service(stalled("state_column: state")), `services.x.queue.postgrest.stalled.state_column: is state, and busy has no filter of that column`},
 		{"interval", token + "sweeps: {services: 0s}", `sweeps.services: is 0s; write a duration from 1s to 1h0m0s`},
 	}

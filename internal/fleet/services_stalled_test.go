@@ -1,12 +1,14 @@
 package fleet_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/go-hclog"
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
@@ -20,6 +22,7 @@ func inTables(t *testing.T, do func(*testing.T, *serviceWorld), names ...string)
 		options := w.options(names...)
 		w.fleet = w.newFleet("a", func(o *fleet.Options) {
 			options(o)
+			o.Log = hclog.New(&hclog.LoggerOptions{Output: &w.containers.log})
 			for name, s := range o.Services.Services {
 				s.Stalled = w.containers
 				o.Services.Services[name] = s
@@ -75,19 +78,34 @@ func TestStalledJobsOfATableFailAndFreeTheService(t *testing.T) {
 	}, "jobs")
 }
 
-// A table that cannot be updated is said, and its service is scaled as before.
+// TestATableThatCannotBeUpdated has no columns for stalled jobs, or may not be written. That is said, once in the log, and its service is scaled
+// as before: no sweep fails for it.
 func TestATableThatCannotBeUpdated(t *testing.T) {
 	inTables(t, func(t *testing.T, w *serviceWorld) {
+		const line = "stalled jobs are not failed; the service is still scaled"
+		refused := fmt.Errorf("fail stalled jobs: %w", lifecycle.ErrRefused)
+		away := &lifecycle.UnavailableError{What: "list stalled jobs", Err: errors.New("no route")}
 		w.containers.jobs("jobs", 1, 0)
-		w.containers.countErr["jobs"] = fmt.Errorf("fail stalled jobs: %w", lifecycle.ErrRefused)
-		time.Sleep(time.Minute)
-		s := w.fleet.NewServiceSweep()
-		if err := w.fleet.Drive(t.Context(), s, 0); err != nil {
-			t.Fatal(err)
+		for n, look := range []struct {
+			err   error
+			lines int // in the log, since the beginning
+		}{{refused, 1}, {refused, 1}, {away, 2}, {away, 2}, {nil, 2}, {away, 3}, {refused, 4}, {nil, 4}, {refused, 5}, {refused, 5}} {
+			w.containers.stalledErr = map[string]error{"jobs": look.err}
+			time.Sleep(time.Minute)
+			s := w.fleet.NewServiceSweep()
+			if err := w.fleet.Drive(t.Context(), s, 0); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Failed(); err != nil {
+				t.Errorf("look %d: the sweep failed: %v", n, err)
+			}
+			w.nudge("jobs")
+			if got := strings.Count(w.containers.log.String(), line); got != look.lines {
+				t.Errorf("look %d: %d lines in the log, want %d", n, got, look.lines)
+			}
 		}
-		if err := s.Failed(); err == nil {
-			t.Error("the sweep says that all is well")
-		}
+		w.want("jobs", 1, "with a job that waits")
+		w.sweep()
 		row, err := w.store.Service(t.Context(), "jobs")
 		if err != nil || !strings.Contains(row.Reason, "; stalled jobs are not failed: fail stalled jobs") {
 			t.Errorf("got %q, %v", row.Reason, err)

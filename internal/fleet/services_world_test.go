@@ -1,6 +1,8 @@
 package fleet_test
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -29,6 +31,9 @@ type containers struct {
 	sets              []string
 	// stalled are the jobs of a service whose worker went silent.
 	stalled map[string][]string
+	// stalledErr is why the jobs of a service cannot be failed.
+	stalledErr map[string]error
+	log        bytes.Buffer // of the fleet whose services are in tables
 }
 
 // FailStalled fails the jobs of a service, which are busy until then. It gives up when ctx ends.
@@ -36,7 +41,7 @@ func (c *containers) FailStalled(_ context.Context, service string, _ time.Time,
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.calls["fail_stalled"]++
-	if err := c.countErr[service]; err != nil {
+	if err := cmp.Or(c.countErr[service], c.stalledErr[service]); err != nil {
 		return nil, err
 	}
 	jobs := c.stalled[service]

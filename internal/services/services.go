@@ -80,6 +80,8 @@ type Services struct {
 	env    Env
 	labels map[string]policy.PoolLabels // for policy.MatchPool
 	nudges *nudges
+	// notFailed are the services whose stalled jobs could not be failed at the last look.
+	notFailed stalledErrors
 }
 
 // New checks the options and returns the services.

@@ -187,10 +187,11 @@ func (w *Sweep) failStalled(ctx context.Context, name string, now time.Time) sta
 	return stalledJobs{ids, err}
 }
 
-// recordStalled records the jobs that failed, once.
+// recordStalled records the jobs that failed, once. A table in which none can be marked does not keep its service from being scaled, so it does
+// not fail the sweep.
 func (w *Sweep) recordStalled(c *check, now time.Time) {
-	if c.stalled.err != nil {
-		w.failed[c.row.Name] = c.stalled.err
+	if !w.nudged && w.s.notFailed.isNew(c.row.Name, c.stalled.err) {
+		w.s.env.Log.Warn("stalled jobs are not failed; the service is still scaled", logkey.Service, c.row.Name, logkey.Error, c.stalled.err)
 	}
 	for _, id := range c.stalled.ids {
 		e := lifecycle.Event{

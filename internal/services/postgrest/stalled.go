@@ -134,10 +134,10 @@ func (q *Queue) keys(ctx context.Context, what, method, table string, body []byt
 	}
 	switch status := answer.StatusCode; {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
-		return nil, fmt.Errorf("%s: %w: status %d; give a token that may read and update the table", what, lifecycle.ErrRefused, status)
+		return nil, fmt.Errorf("%s: %w: status %d; give a token that may read and update the table, or have stalled.after be 0s", what, lifecycle.ErrRefused, status)
 	case status == http.StatusBadRequest:
-		return nil, fmt.Errorf("%s: %w: status 400; the table must have the columns %s, %s and %s", what, lifecycle.ErrRefused,
-			q.o.Stalled.Column, q.o.Stalled.Key, q.o.Stalled.StateColumn)
+		return nil, fmt.Errorf("%s: %w: status 400; the table must have the columns %s, %s and %s, and the last must take the value %s; else have stalled.after be 0s",
+			what, lifecycle.ErrRefused, q.o.Stalled.Column, q.o.Stalled.Key, q.o.Stalled.StateColumn, q.o.Stalled.Failed)
 	case status != http.StatusOK && status != http.StatusPartialContent:
 		return nil, refusal(what, status)
 	}

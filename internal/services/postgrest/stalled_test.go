@@ -241,8 +241,8 @@ func TestATableThatCannotHaveStalledJobs(t *testing.T) {
 		table *table
 		says  string
 	}{
-		"no column":     {&table{rows: []map[string]any{{"id": 1, "status": "running"}}}, "the table must have the columns heartbeat_at, id and status"},
-		"no permission": {&table{rows: []map[string]any{job(1, "running", time.Hour)}, readOnly: true}, "status 403; give a token that may read and update the table"},
+		"no column":     {&table{rows: []map[string]any{{"id": 1, "status": "running"}}}, "the table must have the columns heartbeat_at, id and status, and the last must take the value failed; else have stalled.after be 0s"},
+		"no permission": {&table{rows: []map[string]any{job(1, "running", time.Hour)}, readOnly: true}, "status 403; give a token that may read and update the table, or have stalled.after be 0s"},
 		"a long key":    {&table{rows: []map[string]any{job(strings.Repeat("x", 101), "running", time.Hour)}}, "no number or text of at most 100 bytes"},
 		"an odd key":    {&table{rows: []map[string]any{job([]int{1}, "running", time.Hour)}}, "column id of a row holds no number or text"},
 	} {
