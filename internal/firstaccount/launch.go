@@ -32,7 +32,7 @@ var launchCheck = check{
 			ReliedOn: "internal/compute/ec2/launch.go: freshMachines",
 		},
 		{
-			Name: "same-requirements", Text: "The overrides of several zones may have the same requirements: those do not overlap.",
+			Name: "same-requirements", Text: "The overrides of several zones may have the same requirements, for one architecture: those do not overlap.",
 			ReliedOn: "internal/compute/ec2/order.go: overrides",
 		},
 		{
