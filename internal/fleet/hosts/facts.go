@@ -37,17 +37,21 @@ func (hs *Hosts) LoadFacts(ctx context.Context, records []lifecycle.Record, now 
 	if err != nil {
 		return nil, err
 	}
-	return hs.factsOf(ctx, records, reports, nil)
+	return hs.factsOf(ctx, records, reports, nil, now)
 }
 
 // factsOf puts together what is known about hosts, and reads the requests that they name.
-func (hs *Hosts) factsOf(ctx context.Context, records []lifecycle.Record, reports map[string]lifecycle.Report, clouds map[string]lifecycle.Machine) (_ []lifecycle.Facts, err error) {
+func (hs *Hosts) factsOf(ctx context.Context, records []lifecycle.Record, reports map[string]lifecycle.Report, clouds map[string]lifecycle.Machine, now time.Time) (_ []lifecycle.Facts, err error) {
 	requests := map[string]*lifecycle.Request{}
 	facts := make([]lifecycle.Facts, 0, len(records))
 	for _, r := range records {
 		fact := CloudFacts(r, clouds)
 		if report, ok := reports[r.HostKey]; ok {
 			fact.Report = &report
+		}
+		if hs.contradicted(fact, now) {
+			hs.Log.Warn("a host reports, and the cloud does not know its machine; it is not taken for gone", logkey.Instance, r.InstanceID)
+			fact.Cloud = nil
 		}
 		if fact.Request, err = hs.requestIfReadable(ctx, r, requests); err != nil {
 			return nil, err
@@ -56,6 +60,17 @@ func (hs *Hosts) factsOf(ctx context.Context, records []lifecycle.Record, report
 	}
 	return facts, nil
 }
+
+// contradicted reports whether the agent has just reported from a machine that the cloud does not know. Whole answers are empty if controld
+// asks another region or account than the hosts are in, or if EC2 shows too little for a while. The machine is then unknown, and not gone:
+// if it really is gone, its agent falls silent. A machine that the cloud shows as ended is gone whatever its agent says.
+func (hs *Hosts) contradicted(f lifecycle.Facts, now time.Time) bool {
+	return f.Cloud != nil && f.Cloud.State == lifecycle.MachineGone && !shown(*f.Cloud) &&
+		f.Report != nil && now.Sub(f.Report.HeartbeatAt) < hs.Policy(f.Record.Pool).Silence
+}
+
+// shown reports whether the cloud knows the machine.
+func shown(m lifecycle.Machine) bool { return m.InstanceType != "" }
 
 // requestIfReadable is RequestOf, except that a request that cannot be read counts as unknown
 // (nil), like one that is gone. An unknown request gets no host released or replaced; other
@@ -107,7 +122,7 @@ func (hs *Hosts) LoadFactsWithCloud(ctx context.Context, keys []string, reports 
 	}
 	// Terminated hosts are the due sweep's.
 	living := slices.DeleteFunc(records, func(r lifecycle.Record) bool { return r.State == lifecycle.StateTerminated })
-	return hs.factsOf(ctx, living, reports, clouds)
+	return hs.factsOf(ctx, living, reports, clouds, now)
 }
 
 // Describe asks the cloud about hosts, by instance id. The cloud may not know a new machine yet: while the
@@ -125,7 +140,7 @@ func (hs *Hosts) Describe(ctx context.Context, records []lifecycle.Record, now t
 	}
 	byID := make(map[string]lifecycle.Machine, len(machines))
 	for _, m := range machines {
-		if known := m.InstanceType != ""; known || !young[m.InstanceID] {
+		if shown(m) || !young[m.InstanceID] {
 			byID[m.InstanceID] = m
 		}
 	}

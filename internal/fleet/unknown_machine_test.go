@@ -1,0 +1,60 @@
+package fleet_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+)
+
+// elsewhere is a cloud that knows none of the fleet's machines, like EC2 in another region or another account, or an EC2 that answers with
+// nothing for a while.
+type elsewhere struct{ fleet.Compute }
+
+func (elsewhere) Describe(_ context.Context, ids []string) (machines []lifecycle.Machine, _ error) {
+	for _, id := range ids {
+		machines = append(machines, lifecycle.Machine{InstanceID: id, State: lifecycle.MachineGone})
+	}
+	return machines, nil
+}
+
+func (elsewhere) List(context.Context, lifecycle.PageOf) (lifecycle.Page[lifecycle.Machine], error) {
+	return lifecycle.Page[lifecycle.Machine]{}, nil
+}
+
+// The agents report, so the machines are there, whatever the cloud does not show. Neither the sweeps nor Refresh end a host.
+func TestHostsThatReportAreNotGone(t *testing.T) {
+	inBubbleOf(t, func(*fleet.Options) {}, func(ctx context.Context, t *testing.T, w *world) {
+		hosts := w.mustProvision(ctx, demand("1", "a", 10))
+		time.Sleep(10 * time.Minute)
+		w.fleet = w.newFleet("b", func(o *fleet.Options) { o.Compute = elsewhere{o.Compute} })
+		go w.fleet.Sweep(ctx)
+		time.Sleep(12 * time.Minute)
+		if err := w.fleet.Drive(ctx, w.fleet.NewRefresh(false), patience); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(w.records(lifecycle.StateRunning)); n != len(hosts) {
+			t.Errorf("%d of %d hosts are left", n, len(hosts))
+		}
+	})
+}
+
+// A host that no longer reports, and that the cloud does not know, is gone.
+func TestASilentHostOfAnUnknownMachineIsGone(t *testing.T) {
+	inBubbleOf(t, func(*fleet.Options) {}, func(ctx context.Context, t *testing.T, w *world) {
+		hosts := w.mustProvision(ctx, demand("1", "a", 10))
+		time.Sleep(10 * time.Minute)
+		w.set(func() { w.deaf[hosts[0].HostKey] = true })
+		w.fleet = w.newFleet("b", func(o *fleet.Options) { o.Compute = elsewhere{o.Compute} })
+		go w.fleet.Sweep(ctx)
+		time.Sleep(12 * time.Minute)
+		if state := w.record(hosts[0].HostKey).State; state != lifecycle.StateTerminated {
+			t.Errorf("the silent host is %s", state)
+		}
+		if n := len(w.records(lifecycle.StateRunning)); n != len(hosts)-1 {
+			t.Errorf("%d of %d hosts are left", n, len(hosts)-1)
+		}
+	})
+}
