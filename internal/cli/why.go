@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/remuda-ci/remuda/internal/cli/failure"
 	"github.com/remuda-ci/remuda/internal/cli/output"
@@ -42,20 +41,9 @@ func (a *App) Why(ctx context.Context, args []string) error {
 		if a.Output.ForPrograms() {
 			return output.Message(a.Stdout, a.Output, resp)
 		}
-		return a.printWhy(resp)
+		_, err = fmt.Fprint(a.Stdout, view.Why(resp, a.wide()))
+		return failure.Of("write explanation", err)
 	})
-}
-
-func (a *App) printWhy(resp *remudav1.ExplainRunResponse) error {
-	text := strings.Join(resp.GetSentences(), "\n") + "\n"
-	if a.wide() && len(resp.GetEvents()) > 0 {
-		text += "\n" + view.EventHead(true) + "\n"
-		for _, e := range resp.GetEvents() {
-			text += view.Event(e, time.UTC, true) + "\n"
-		}
-	}
-	_, err := fmt.Fprint(a.Stdout, text)
-	return failure.Of("write explanation", err)
 }
 
 func (s *session) explain(ctx context.Context, req *remudav1.ExplainRunRequest) (*remudav1.ExplainRunResponse, error) {

@@ -5,6 +5,7 @@ import (
 	"bufio"
 	"io"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -75,16 +76,19 @@ func (t Table) widths() []int {
 
 // Shown is what is printed: "-" for nothing, and no character that a terminal would obey.
 func (c Cell) Shown() string {
-	text := strings.Map(printable, c.Text)
+	text := Printable(c.Text)
 	if text == "" {
 		return "-"
 	}
 	return text
 }
 
-// printable keeps control characters, which a reason may carry, from the terminal.
+// Printable is a line without the characters that a terminal would obey.
+func Printable(text string) string { return strings.Map(printable, text) }
+
+// printable keeps control characters, which a reason may carry, from the terminal, and those that change the direction of writing.
 func printable(c rune) rune {
-	if c < ' ' || c == 0x7f || (c >= 0x80 && c < 0xa0) {
+	if unicode.IsControl(c) || unicode.Is(unicode.Bidi_Control, c) {
 		return ' '
 	}
 	return c

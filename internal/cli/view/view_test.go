@@ -231,3 +231,20 @@ func TestSpan(t *testing.T) {
 		}
 	}
 }
+
+// What a sentence quotes of a workflow or of an agent moves no cursor, sets no title and turns no text around.
+func TestWhyObeysNoText(t *testing.T) {
+	resp := &remudav1.ExplainRunResponse{
+		Sentences: []string{"Job 1 names the label a\x1b]0;owned\x07b.", "one\r\ntwo \u009b2J \u202egnp.exe"},
+		Events:    []*remudav1.Event{{Reason: "c\x1b[31md"}},
+	}
+	text := view.Why(resp, true)
+	for _, bad := range "\x1b\x07\r\u009b\u202e" {
+		if strings.ContainsRune(text, bad) {
+			t.Errorf("%q is printed in %q", bad, text)
+		}
+	}
+	if lines := strings.Count(text, "\n"); lines != 5 {
+		t.Errorf("%d lines: %q", lines, text)
+	}
+}
