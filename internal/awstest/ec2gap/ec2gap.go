@@ -23,6 +23,9 @@
 //   - Instances can end while they start, for a reason that only DescribeInstances
 //     tells, as with a key that the launch may not use.
 //   - Instances of a fleet show the instance profile of their launch template.
+//   - DescribeInstances refuses pages of a size that EC2 does not have and more than
+//     200 values of filters, and DescribeInstanceStatus more than 100 ids. The pages
+//     of DescribeInstances can be shorter than was asked for, as EC2's are at times.
 //   - Instances can be hidden for a while, as EC2's eventual consistency does, and
 //     impaired.
 package ec2gap
@@ -66,6 +69,7 @@ type EC2 struct {
 	deleted   map[string]map[string]bool // versions, by template
 	unmatched bool                       // a call whose requirements no type meets is answered
 	hiding    bool
+	page      int // instances of a page at most; 0: as many as were asked for
 	hidden    map[string]bool
 	profiles  map[string]string // instance profiles, by instance
 	impaired  map[string]bool
@@ -166,6 +170,13 @@ func (e *EC2) AnswerUnmatched() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.unmatched = true
+}
+
+// ShortPages has DescribeInstances answer with pages of at most so many reservations, however many were asked for, as EC2 may.
+func (e *EC2) ShortPages(most int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.page = most
 }
 
 // HideNew hides instances that are launched from now on from DescribeInstances, until Show.

@@ -2,7 +2,9 @@ package ec2gap
 
 import (
 	"net/http"
+	"net/url"
 	"slices"
+	"strconv"
 
 	"github.com/remuda-ci/remuda/internal/awstest"
 )
@@ -11,9 +13,21 @@ import (
 func (n *node) drop(gone func(node) bool) { n.Nodes = slices.DeleteFunc(n.Nodes, gone) }
 
 func (e *EC2) describeInstances(w http.ResponseWriter, r *http.Request, forward func(*http.Request) *awstest.Answer) {
+	form, ok := formOf(w, r)
+	if !ok {
+		return
+	}
+	if err := checkListing(form); err != nil {
+		awstest.Fail(w, r, http.StatusBadRequest, err.code, err.message)
+		return
+	}
 	e.mu.Lock()
-	none := len(e.hidden)+len(e.dead)+len(e.profiles) == 0
+	none, page := len(e.hidden)+len(e.dead)+len(e.profiles) == 0, e.page
 	e.mu.Unlock()
+	if carried := forward; page > 0 {
+		form.Set("MaxResults", strconv.Itoa(page))
+		forward = func(*http.Request) *awstest.Answer { return ask(r, carried, "DescribeInstances", form) }
+	}
 	answer := forward(r)
 	if !none {
 		answer = changed(answer, "instancesSet", func(set *node) {
@@ -52,7 +66,39 @@ func (e *EC2) showProfile(i *node) {
 	}
 }
 
+// What a listing may ask for (EC2's API reference: "DescribeInstances", "DescribeInstanceStatus" and "Filter"). The service model has none of it.
+const (
+	leastResults, mostResults = 5, 1000
+	mostStatusIDs             = 100
+	mostFilterValues          = 200
+)
+
+// checkListing refuses a page of a size that there is not, and too many values of the filters.
+func checkListing(form url.Values) *ec2Error {
+	if asked := form.Get("MaxResults"); asked != "" {
+		if n, err := strconv.Atoi(asked); err != nil || n < leastResults || n > mostResults {
+			return &ec2Error{"InvalidParameterValue", "Value ( " + asked + " ) for parameter maxResults is invalid. Expecting a value from 5 to 1000."}
+		}
+	}
+	values := 0
+	for _, f := range each(form, "Filter") {
+		values += len(words(f, "Value"))
+	}
+	if values > mostFilterValues {
+		return &ec2Error{"FilterLimitExceeded", "The maximum number of filter values specified on a single call is 200"}
+	}
+	return nil
+}
+
 func (e *EC2) describeStatus(w http.ResponseWriter, r *http.Request, forward func(*http.Request) *awstest.Answer) {
+	form, ok := formOf(w, r)
+	if !ok {
+		return
+	}
+	if len(words(form, "InstanceId")) > mostStatusIDs {
+		awstest.Fail(w, r, http.StatusBadRequest, "InvalidParameterValue", "The maximum number of instance ids is 100")
+		return
+	}
 	changed(forward(r), "instanceStatusSet", func(set *node) {
 		e.mu.Lock()
 		defer e.mu.Unlock()

@@ -111,6 +111,42 @@ func TestManyMachinesAreDescribedInBatches(t *testing.T) {
 	equal(t, "calls", []string{"DescribeInstances", "DescribeInstances", "DescribeInstances", "DescribeInstanceStatus"}, w.operations(before))
 }
 
+// EC2 may give fewer instances than a page can hold, with a token for the rest. A machine on a later page is not gone.
+func TestShortPages(t *testing.T) {
+	racepass.CoveredBy(t, "TestConformance")
+	w := newWorld(t)
+	c := w.ready(t, w.options())
+	var all []lifecycle.Machine
+	for n := 1; n <= 3; n++ {
+		all = append(all, launch(t, c, order(t, c, n, 2))...)
+	}
+	w.ShortPages(1)
+	described, err := c.Describe(t.Context(), ids(all))
+	equal(t, "described", slices.Repeat([]lifecycle.MachineState{running}, 6), states(t, described, err))
+	page, err := c.List(t.Context(), lifecycle.PageOf{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := slices.Sorted(slices.Values(ids(all)))
+	equal(t, "listed", listed, ids(page.Items))
+}
+
+// The status of machines is asked for in batches, too.
+func TestManyMachinesAreCheckedInBatches(t *testing.T) {
+	racepass.CoveredBy(t, "TestConformance")
+	w := newWorld(t)
+	c := w.ready(t, w.options())
+	machines := launch(t, c, order(t, c, 1, 101))
+	w.Impair(machines[100].InstanceID)
+	described, err := c.Describe(t.Context(), ids(machines))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !described[100].Impaired || described[99].Impaired {
+		t.Errorf("%+v", described[99:])
+	}
+}
+
 func TestImpairedMachines(t *testing.T) {
 	racepass.CoveredBy(t, "TestConformance")
 	w := newWorld(t)
