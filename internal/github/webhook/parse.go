@@ -218,7 +218,7 @@ func further(a, b string) string {
 // refusing them would only make GitHub send the delivery again.
 func labelsFit(labels []string) bool {
 	for _, l := range labels {
-		if l == "" || len(l) > maxLabel {
+		if l == "" || known(l, maxLabel) != l {
 			return false
 		}
 	}

@@ -215,6 +215,7 @@ func TestParseIgnores(t *testing.T) {
 		{"a job that GitHub gave up", "workflow_job", `"created_at":"2026-03-02T11:59:00Z"`, `"created_at":"2026-01-25T11:59:59Z"`, "the job is of 2026-01-25T11:59:59Z, and GitHub ends a run after 35 days"},
 		{"a run of long ago", "workflow_run", `"updated_at":"2026-03-02T11:59:30Z"`, `"updated_at":"2026-02-23T11:59:59Z"`, "the run ended at 2026-02-23T11:59:59Z, more than 7 days ago"},
 		{"an empty label", "workflow_job", `["self-hosted","remuda-small"]`, `[""]`, "no runner has such labels"},
+		{"a label that a terminal obeys", "workflow_job", `["self-hosted","remuda-small"]`, `["a\u001b[2J"]`, "no runner has such labels"},
 		{"a long label", "workflow_job", `["self-hosted","remuda-small"]`, `["` + strings.Repeat("x", 257) + `"]`, "no runner has such labels"},
 		{"many labels", "workflow_job", `["self-hosted","remuda-small"]`, `["x"` + strings.Repeat(`,"x"`, 64) + `]`, "no runner has such labels"},
 	}
