@@ -49,11 +49,11 @@ man: ## the man pages of remuda, in bin/man
 	@rm -rf bin/man
 	@bin/remuda man --dir bin/man
 
-packages: $(TOOLS)/nfpm ## deb and rpm of both daemons, for amd64 and arm64, in bin/packages
+packages: $(TOOLS)/nfpm ## deb and rpm of both daemons and remuda, for amd64 and arm64, in bin/packages
 	@LDFLAGS='$(LDFLAGS)' systemd/packages/build bin/packages
 
 # The version is that of the tag v1.0.0 on the commit, or VERSION=1.0.0. KEY=none makes a release without a signature.
-release: $(RELEASE_TOOLS) ## images and packages with SBOM, sums and signature, in bin/release (VERSION=1.0.0 KEY=release.pem OUT=)
+release: $(RELEASE_TOOLS) ## images, packages and archives with SBOM, sums and signature, in bin/release (VERSION=1.0.0 KEY=release.pem OUT=)
 	@VERSION='$(if $(filter file,$(origin VERSION)),,$(VERSION))' COMMIT='$(COMMIT)' KEY='$(KEY)' scripts/release '$(or $(OUT),bin/release)'
 
 release-tools: $(RELEASE_TOOLS)

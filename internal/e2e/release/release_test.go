@@ -30,6 +30,8 @@ const (
 var files = []string{
 	"SHA256SUMS",
 	"SHA256SUMS.sig",
+	"remuda-1.2.3~rc.1-1.aarch64.rpm",
+	"remuda-1.2.3~rc.1-1.x86_64.rpm",
 	"remuda-agentd-1.2.3~rc.1-1.aarch64.rpm",
 	"remuda-agentd-1.2.3~rc.1-1.x86_64.rpm",
 	"remuda-agentd_1.2.3-rc.1_amd64.cdx.json",
@@ -45,6 +47,14 @@ var files = []string{
 	"remuda-controld_1.2.3-rc.1_image.tar",
 	"remuda-controld_1.2.3~rc.1-1_amd64.deb",
 	"remuda-controld_1.2.3~rc.1-1_arm64.deb",
+	"remuda_1.2.3-rc.1_darwin_arm64.cdx.json",
+	"remuda_1.2.3-rc.1_darwin_arm64.tar.gz",
+	"remuda_1.2.3-rc.1_linux_amd64.cdx.json",
+	"remuda_1.2.3-rc.1_linux_amd64.tar.gz",
+	"remuda_1.2.3-rc.1_linux_arm64.cdx.json",
+	"remuda_1.2.3-rc.1_linux_arm64.tar.gz",
+	"remuda_1.2.3~rc.1-1_amd64.deb",
+	"remuda_1.2.3~rc.1-1_arm64.deb",
 }
 
 // TestRelease makes one release and looks at everything in it.
@@ -65,6 +75,7 @@ func TestRelease(t *testing.T) {
 	t.Run("images", func(t *testing.T) { checkImages(t, dir) })
 	t.Run("components", func(t *testing.T) { checkComponents(t, root, dir) })
 	t.Run("packages", func(t *testing.T) { checkPackages(t, dir) })
+	t.Run("remuda", func(t *testing.T) { checkRemuda(t, dir) })
 	t.Run("same again", func(t *testing.T) { checkSameAgain(t, root, dir) })
 	t.Run("the page of AWS", func(t *testing.T) { checkThePage(t, root) })
 }
@@ -172,37 +183,40 @@ func checkSignature(t *testing.T, dir, public string) {
 // go.mod does not name or that it has in another version.
 func checkComponents(t *testing.T, root, dir string) {
 	required := requirements(t, root)
-	for program, modules := range map[string][]string{
-		"agentd":   {"std", "github.com/hashicorp/go-hclog"},
-		"controld": {"std", "google.golang.org/grpc", "github.com/aws/aws-sdk-go-v2/service/sqs"},
+	for of, modules := range map[string][]string{
+		"remuda-agentd_%s_amd64":   {"std", "github.com/hashicorp/go-hclog"},
+		"remuda-agentd_%s_arm64":   {"std", "github.com/hashicorp/go-hclog"},
+		"remuda-controld_%s_amd64": {"std", "google.golang.org/grpc", "github.com/aws/aws-sdk-go-v2/service/sqs"},
+		"remuda-controld_%s_arm64": {"std", "google.golang.org/grpc", "github.com/aws/aws-sdk-go-v2/service/sqs"},
+		"remuda_%s_linux_amd64":    {"std", "github.com/spf13/cobra"},
+		"remuda_%s_linux_arm64":    {"std", "github.com/spf13/cobra"},
+		"remuda_%s_darwin_arm64":   {"std", "github.com/spf13/cobra"},
 	} {
-		for _, architecture := range []string{"amd64", "arm64"} {
-			name := fmt.Sprintf("remuda-%s_%s_%s.cdx.json", program, version, architecture)
-			var list struct {
-				BOMFormat string
-				Metadata  struct {
-					Component struct{ Name, Version string }
-				}
-				Components []struct{ Name, Version string }
+		name := fmt.Sprintf(of, version) + ".cdx.json"
+		var list struct {
+			BOMFormat string
+			Metadata  struct {
+				Component struct{ Name, Version string }
 			}
-			if err := json.Unmarshal(read(t, filepath.Join(dir, name)), &list); err != nil {
-				t.Fatal(err)
+			Components []struct{ Name, Version string }
+		}
+		if err := json.Unmarshal(read(t, filepath.Join(dir, name)), &list); err != nil {
+			t.Fatal(err)
+		}
+		main := list.Metadata.Component
+		if list.BOMFormat != "CycloneDX" || main.Name != "github.com/remuda-ci/remuda" || main.Version != "v"+version {
+			t.Errorf("%s: it is of %+v, format %s", name, main, list.BOMFormat)
+		}
+		found := map[string]bool{}
+		for _, c := range list.Components {
+			found[c.Name] = true
+			if want := required[c.Name]; c.Name != "std" && want != c.Version {
+				t.Errorf("%s: %s %s, and go.mod has %q", name, c.Name, c.Version, want)
 			}
-			main := list.Metadata.Component
-			if list.BOMFormat != "CycloneDX" || main.Name != "github.com/remuda-ci/remuda" || main.Version != "v"+version {
-				t.Errorf("%s: it is of %+v, format %s", name, main, list.BOMFormat)
-			}
-			found := map[string]bool{}
-			for _, c := range list.Components {
-				found[c.Name] = true
-				if want := required[c.Name]; c.Name != "std" && want != c.Version {
-					t.Errorf("%s: %s %s, and go.mod has %q", name, c.Name, c.Version, want)
-				}
-			}
-			for _, module := range modules {
-				if !found[module] {
-					t.Errorf("%s does not name %s", name, module)
-				}
+		}
+		for _, module := range modules {
+			if !found[module] {
+				t.Errorf("%s does not name %s", name, module)
 			}
 		}
 	}
@@ -225,6 +239,39 @@ func checkPackages(t *testing.T, dir string) {
 	}
 }
 
+// checkRemuda compares the program of each archive with that of the package, runs the one of this machine, and looks for its pages.
+func checkRemuda(t *testing.T, dir string) {
+	for _, system := range []string{"linux_amd64", "linux_arm64", "darwin_arm64"} {
+		name := "remuda_" + version + "_" + system
+		files := unpack(t, gunzip(t, read(t, filepath.Join(dir, name+".tar.gz"))))
+		program := files[name+"/remuda"]
+		for _, file := range []string{"remuda", "LICENSE", "man/remuda.1", "man/remuda-why.1", "completions/remuda.bash", "completions/_remuda", "completions/remuda.fish"} {
+			if len(files[name+"/"+file]) == 0 {
+				t.Errorf("%s has no %s", name, file)
+			}
+		}
+		if system == "darwin_arm64" {
+			if !bytes.HasPrefix(program, []byte{0xcf, 0xfa, 0xed, 0xfe}) { // MH_MAGIC_64 of <mach-o/loader.h>
+				t.Errorf("%s is no program of macOS", name)
+			}
+			continue
+		}
+		architecture := strings.TrimPrefix(system, "linux_")
+		checkVersion(t, "remuda", architecture, program)
+		deb := unpackDeb(t, filepath.Join(dir, fmt.Sprintf("remuda_1.2.3~rc.1-1_%s.deb", architecture)))
+		if !bytes.Equal(deb["./usr/bin/remuda"], program) {
+			t.Errorf("remuda of %s is another in the archive than in the package", architecture)
+		}
+		for _, file := range []string{
+			"man/man1/remuda.1", "man/man1/remuda-why.1", "bash-completion/completions/remuda", "zsh/vendor-completions/_remuda", "fish/vendor_completions.d/remuda.fish",
+		} {
+			if len(deb["./usr/share/"+file]) == 0 {
+				t.Errorf("the package of %s has no %s", architecture, file)
+			}
+		}
+	}
+}
+
 // checkSameAgain makes the release of a copy of the tree in another place, with other times, flags and mask, for one
 // architecture: the sums must be the same.
 func checkSameAgain(t *testing.T, root, dir string) {
@@ -233,8 +280,8 @@ func checkSameAgain(t *testing.T, root, dir string) {
 	makeRelease(t, copied, "OUT="+again, "KEY=none", "ARCHITECTURES=amd64", "GOFLAGS=-tags=other", "GOAMD64=v2")
 	want := readSums(t, dir)
 	got := readSums(t, again)
-	if len(got) != 8 {
-		t.Errorf("the second release has %d files, want 8", len(got))
+	if len(got) != 14 {
+		t.Errorf("the second release has %d files, want 14", len(got))
 	}
 	for name, sum := range got {
 		if name == "remuda-controld_"+version+"_image.tar" {
@@ -248,6 +295,8 @@ func checkSameAgain(t *testing.T, root, dir string) {
 
 // packagesOfThePage are what the next steps of docs/aws.md take, and packer/build.pkr.hcl.
 var packagesOfThePage = []string{
+	"remuda-1.0.0-1.aarch64.rpm",
+	"remuda-1.0.0-1.x86_64.rpm",
 	"remuda-agentd-1.0.0-1.aarch64.rpm",
 	"remuda-agentd-1.0.0-1.x86_64.rpm",
 	"remuda-agentd_1.0.0-1_amd64.deb",
@@ -256,6 +305,8 @@ var packagesOfThePage = []string{
 	"remuda-controld-1.0.0-1.x86_64.rpm",
 	"remuda-controld_1.0.0-1_amd64.deb",
 	"remuda-controld_1.0.0-1_arm64.deb",
+	"remuda_1.0.0-1_amd64.deb",
+	"remuda_1.0.0-1_arm64.deb",
 }
 
 // checkThePage runs the command of the first step of docs/aws.md in a copy of the tree.
