@@ -53,7 +53,7 @@ func list(v any) []any {
 	return []any{v}
 }
 
-// TestWhoReachesWhom: nothing connects to a host, and a host, on which anyone's job may run, reaches neither controld itself nor the port of
+// TestWhoReachesWhom: nothing connects to a host, and a host, which may run the job of a stranger, reaches neither controld itself nor the port of
 // webhooks, metrics and scaling. The linters take any rule that has a description and is not open to the internet.
 func TestWhoReachesWhom(t *testing.T) {
 	all := resources(t)
