@@ -13,6 +13,7 @@ import (
 	sqsapi "github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/remuda-ci/remuda/internal/aws"
 	"github.com/remuda-ci/remuda/internal/compute/ec2"
 	"github.com/remuda-ci/remuda/internal/compute/process"
 	"github.com/remuda-ci/remuda/internal/config"
@@ -31,7 +32,8 @@ import (
 // newAWSBackends makes the backends of a fleet in AWS. It makes one call, for the id of the
 // hosts' role, which fails early if there are no credentials.
 func newAWSBackends(ctx context.Context, c *config.Config, in *inputs.Inputs, log hclog.Logger) (*backends, error) {
-	cfg, err := loadAWS(ctx, c)
+	clock := &aws.Clock{}
+	cfg, err := loadAWS(ctx, c, clock)
 	if err != nil {
 		return nil, err
 	}
@@ -63,6 +65,7 @@ func newAWSBackends(ctx context.Context, c *config.Config, in *inputs.Inputs, lo
 		ensure:          role.keptAfter(fleet.Together(ensure...)),
 		keepRole:        role.keep,
 		notices:         heard,
+		clockOffset:     clock.Offset,
 		probe:           &accountProbe{rehearse: compute.Rehearse, quota: quotaOf(cfg), fleets: compute.Fleets},
 		close:           func() error { return nil },
 	}, nil
@@ -163,6 +166,8 @@ type backends struct {
 	sells           func(c fleet.Class, patterns ...[]string) bool
 	outside         func(o lifecycle.LaunchOrder) (why string)
 	probe           *accountProbe // nil outside AWS
+	// clockOffset is how far the store's clock is from that of this machine; nil: they are the same.
+	clockOffset func() time.Duration
 	// keepRole writes what a later start needs while IAM does not answer; nil outside AWS.
 	keepRole func(ctx context.Context)
 	// endHosts ends every host; nil where hosts always outlive the daemon.

@@ -74,7 +74,6 @@ func assemble(ctx context.Context, c *config.Config, in *inputs.Inputs, b *backe
 	if d.hub, err = newHub(c, in, d.presence.Count, d.log); err != nil {
 		return nil, err
 	}
-	d.ready = (&readiness{store: d.records()}).check
 	o, err := d.fleetOptions(ctx, c, replica)
 	if err != nil {
 		return nil, err
@@ -82,6 +81,7 @@ func assemble(ctx context.Context, c *config.Config, in *inputs.Inputs, b *backe
 	if d.fleet, err = fleet.New(o); err != nil {
 		return nil, err
 	}
+	d.ready = (&readiness{store: d.records(), clock: d.fleet.CheckClock}).check
 	return d, d.front(c, in)
 }
 
@@ -111,7 +111,8 @@ func (d *daemon) fleetOptions(ctx context.Context, c *config.Config, replica str
 		Pools:   hosts, Classes: classes(c), Sells: p.sells, Outside: p.outside, Repositories: sweptRepositories(c),
 		TemplateVersion: p.templateVersion, Exhausted: p.exhausted, LaunchRate: p.launchRate, Ensure: p.ensure, HostKey: p.hostKey, Notices: instrument.Notices(p.notices, metrics),
 		ScaleDown: idle, Services: services, Limits: c.Limits.Policy(),
-		Replica: replica, Log: d.log.Named("fleet"), Observer: metrics, Timing: timing(c.Sweeps),
+		ClockOffset: p.clockOffset,
+		Replica:     replica, Log: d.log.Named("fleet"), Observer: metrics, Timing: timing(c.Sweeps),
 	}, nil
 }
 
@@ -156,7 +157,7 @@ func (d *daemon) webOptions(c *config.Config, in *inputs.Inputs) web.Options {
 // gauges are those that are counted when the metrics are read.
 func (d *daemon) gauges(c *config.Config) *instrument.HostGauges {
 	return &instrument.HostGauges{
-		Store: d.records(), Jobs: d.backends.store, Guards: d.backends.store, Services: d.fleet.Services, WhyWaits: d.fleet.WhyWaits,
+		Store: d.records(), Jobs: d.backends.store, Guards: d.backends.store, Services: d.fleet.Services, WhyWaits: d.fleet.WhyWaits, ClockOffset: d.backends.clockOffset,
 		JobPools: slices.Sorted(maps.Keys(jobPools(c))), Pools: slices.Sorted(maps.Keys(c.Pools)), Budgets: d.hub.Budgets, Metrics: d.metrics, Log: d.log.Named("metrics"),
 	}
 }

@@ -69,6 +69,7 @@ func TestEveryOptionIsFilled(t *testing.T) {
 		"fleet here": {local.fleet, map[string]string{
 			"RandomText": ofTests, "OneAtATime": ofTests, "Rand": ofTests, "TemplateVersion": "there are no templates", "Exhausted": "it sells what it has",
 			"Ensure": "there is nothing to make", "HostKey": "it is the instance id", "Notices": "EC2 sends them", "LaunchRate": "launches have no limit of calls", "Outside": "its pools have no bounds but their lists",
+			"ClockOffset": "the store is on the same machine",
 		}},
 		"timing":   {inAWS.fleet.Timing, map[string]string{"Poll": defaults, "Takeover": defaults, "Relaunch": defaults, "KeepRequests": defaults, "PauseLag": defaults}},
 		"jobs":     {*inAWS.fleet.Jobs, nil},
@@ -115,6 +116,7 @@ func TestEveryOptionIsFilled(t *testing.T) {
 		"backends here": {local.d.backends, map[string]string{
 			"hostKey": "it is the instance id", "templateVersion": "there are no templates", "exhausted": "it sells what it has", "ensure": "there is nothing to make",
 			"notices": "EC2 sends them", "keepRole": "hosts have none", "probe": "there is no account", "launchRate": "launches have no limit of calls", "outside": "its pools have no bounds but their lists",
+			"clockOffset": "the store is on the same machine",
 		}},
 		"GitHub":          {inAWS.github, map[string]string{"Apps": "it has a token"}},
 		"GitHub with App": {withApp.github, map[string]string{"Token": "it has an App", "Organization": "it is at repository scope", "RunnerGroup": "it is at repository scope"}},

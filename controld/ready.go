@@ -22,6 +22,7 @@ const (
 type readiness struct {
 	store fleet.Store
 	now   func() time.Time // nil: time.Now
+	clock func() error     // says that this machine's clock is wrong, as the last answer of the store showed
 	wrote atomic.Int64     // when a write last succeeded, in Unix nanoseconds
 }
 
@@ -35,6 +36,11 @@ func (r *readiness) check(ctx context.Context) error {
 	stored, err := r.store.Lease(ctx, readyRow)
 	if err != nil && !errors.Is(err, lifecycle.ErrNotFound) {
 		return fmt.Errorf("store: %w", err)
+	}
+	if r.clock != nil {
+		if err := r.clock(); err != nil {
+			return err
+		}
 	}
 	if age := now.Sub(time.Unix(0, r.wrote.Load())); age >= 0 && age < writeEvery {
 		return nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/clock"
 	"github.com/remuda-ci/remuda/internal/lifecycle/replicas"
 	"github.com/remuda-ci/remuda/internal/store/memory"
 )
@@ -62,4 +63,7 @@ func TestReadinessWrites(t *testing.T) {
 	now = now.Add(writeEvery)
 	s.err = lifecycle.ErrConflict
 	check("another replica wrote", 1, "")
+	s.err, r.clock = nil, func() error { return clock.Check(-6 * time.Hour) }
+	now = now.Add(writeEvery)
+	check("a wrong clock", 0, "the clock of this machine is 6h0m0s ahead of that of AWS")
 }

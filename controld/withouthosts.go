@@ -7,6 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/remuda-ci/remuda/internal/aws"
 	"github.com/remuda-ci/remuda/internal/config"
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
@@ -23,12 +24,13 @@ func newServiceBackends(ctx context.Context, c *config.Config, log hclog.Logger,
 		sells: func(fleet.Class, ...[]string) bool { return false },
 	}
 	if c.Backend() == config.BackendAWS {
-		cfg, err := loadAWS(ctx, c)
+		clock := &aws.Clock{}
+		cfg, err := loadAWS(ctx, c, clock)
 		if err != nil {
 			return nil, err
 		}
 		records := dynamo.New(dynamodb.NewFromConfig(cfg), storeOptions(c, log))
-		b.store, b.ensure = records.Store, records.Ensure
+		b.store, b.ensure, b.clockOffset = records.Store, records.Ensure, clock.Offset
 		b.hostKey = func(instanceID string) string { return instanceID }
 		return b, nil
 	}

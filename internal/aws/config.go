@@ -44,6 +44,8 @@ type Options struct {
 	Program string
 	// Calls counts every request that is sent; nil for no counting.
 	Calls *Calls
+	// Clock notes the time of each answer; nil for no notes.
+	Clock *Clock
 	// Retryer is how often a call is tried; nil: each client has a NewRetryer(RetryOptions{}), so that one
 	// service that is down does not use up the budget of the others.
 	Retryer sdk.Retryer
@@ -73,9 +75,14 @@ func Load(ctx context.Context, o Options) (sdk.Config, error) {
 	if o.Program != "" {
 		with = append(with, config.WithAppID(o.Program))
 	}
+	var watch []func(*middleware.Stack) error
 	if o.Calls != nil {
-		with = append(with, config.WithAPIOptions([]func(*middleware.Stack) error{o.Calls.count}))
+		watch = append(watch, o.Calls.count)
 	}
+	if o.Clock != nil {
+		watch = append(watch, o.Clock.watch)
+	}
+	with = append(with, config.WithAPIOptions(watch))
 	c, err := config.LoadDefaultConfig(ctx, with...)
 	if err != nil {
 		return sdk.Config{}, fmt.Errorf("set up the AWS SDK: %w", err)

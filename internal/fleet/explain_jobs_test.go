@@ -49,6 +49,7 @@ func TestExplainTellsOfJobsThatAreOver(t *testing.T) {
 		w.hub.queue(ctx, poolJob(1, time.Now()), 90*time.Second)
 		w.hub.queue(ctx, poolJob(2, time.Now()), time.Second)
 		w.until("both are over", 10*time.Minute, w.allOver)
+		time.Sleep(time.Second) // the last webhooks are worked on
 		runner := w.hub.jobs[1].RunnerName
 		e, err := w.fleet.Explain(ctx, repository, "1", time.Now())
 		if want := `end_job: job 1 "build" is over: success after 1m30s on ` + runner + "."; err != nil || !strings.Contains(strings.Join(e.Sentences, "\n"), want) {

@@ -163,8 +163,15 @@ func (f *Fleet) Count(ctx context.Context, now time.Time) (map[string]explain.Co
 
 // Hold keeps a host from being claimed or ended; see hosts.Hosts.Hold.
 func (f *Fleet) Hold(ctx context.Context, instanceID string, d time.Duration, reason string, now time.Time) (lifecycle.Record, error) {
+	if err := f.CheckClock(); err != nil {
+		return lifecycle.Record{}, err
+	}
 	return f.hosts.Hold(ctx, instanceID, d, reason, now)
 }
+
+// CheckClock returns a *clock.Error while the clock of this machine is too far from the store's: then nothing that writes a time or
+// ends hosts by one is done here.
+func (f *Fleet) CheckClock() error { return f.ops.CheckClock() }
 
 // Drain has hosts leave once they have no run; see hosts.Hosts.Drain.
 func (f *Fleet) Drain(ctx context.Context, of DrainTarget, reason, by string, now time.Time) (hosts.Drained, error) {
@@ -176,6 +183,9 @@ func (f *Fleet) Drain(ctx context.Context, of DrainTarget, reason, by string, no
 
 // HoldFleet keeps every host from being ended; see hosts.Hosts.HoldFleet.
 func (f *Fleet) HoldFleet(ctx context.Context, d time.Duration, reason, by string, now time.Time) (h fleethold.Hold, stored bool, err error) {
+	if err := f.CheckClock(); err != nil {
+		return h, false, err
+	}
 	return f.hosts.HoldFleet(ctx, d, reason, by, now)
 }
 

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -86,6 +87,8 @@ type Options struct {
 	HostKey func(instanceID string) string
 	// RandomText makes the labels of hosts that listen ahead of need; nil: crypto/rand's.
 	RandomText func() string
+	// ClockOffset is how far the store's clock is from that of this machine; nil: they are the same.
+	ClockOffset func() time.Duration
 	// OneAtATime: calls to GitHub about several hosts are made one after the other on the caller's goroutine.
 	OneAtATime bool
 
@@ -130,6 +133,7 @@ func New(o Options) (*Fleet, error) {
 		log: o.Log, observer: o.Observer, timing: o.Timing,
 		ops: op.NewDriver(o.Store, o.Log, o.Rand, health.Step, o.Observer.Decided),
 	}
+	f.ops.ClockOffset = o.ClockOffset
 	o.GitHub = health.Watch(o.GitHub)
 	if o.Jobs != nil {
 		j, err := jobs.New(*o.Jobs, o.Pools)

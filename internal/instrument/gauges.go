@@ -40,6 +40,8 @@ type HostGauges struct {
 	// Services lists the services of the configuration as they were last seen.
 	Services func(context.Context, lifecycle.PageOf) (lifecycle.Page[services.Status], error)
 	Budgets  func() []github.Budget
+	// ClockOffset is how far the store's clock is from that of this machine; nil: they are the same.
+	ClockOffset func() time.Duration
 	Metrics  *telemetry.Metrics
 	Log      hclog.Logger
 
@@ -52,6 +54,9 @@ func (g *HostGauges) Before(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for _, b := range g.Budgets() {
 			g.Metrics.SetBudget(b.Credential, b.Remaining)
+		}
+		if g.ClockOffset != nil {
+			g.Metrics.SetClockOffset(g.ClockOffset())
 		}
 		if g.due(time.Now()) {
 			for _, count := range []func(context.Context){g.countHosts, g.countJobs, g.countServices, g.readHold, g.readPauses} {

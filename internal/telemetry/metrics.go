@@ -51,6 +51,7 @@ type Metrics struct {
 	turns    *prometheus.GaugeVec
 	paused   *prometheus.GaugeVec
 	held     prometheus.Gauge
+	clock    prometheus.Gauge
 	guarded  *prometheus.GaugeVec
 	gone     *prometheus.CounterVec
 	services *gauges
@@ -113,6 +114,9 @@ func NewMetrics() *Metrics {
 		held: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "remuda_fleet_held", Help: "1 while an operator holds the whole fleet, so that nothing is ended; else 0.",
 		}),
+		clock: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "remuda_clock_offset_seconds", Help: "What has to be added to this machine's clock to have that of AWS; beyond 60 either way the replica does nothing.",
+		}),
 		paused: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "remuda_pool_paused", Help: "1 while an operator pauses the pool, so that it gives out and launches no host; else 0.",
 		}, []string{"pool"}),
@@ -133,7 +137,7 @@ func NewMetrics() *Metrics {
 		m.registry.MustRegister(h)
 	}
 	m.registry.MustRegister(m.starts, m.taken, m.queued, m.unserved, m.busy)
-	m.registry.MustRegister(m.calls, m.decided, m.sweeps, m.ages, m.hosts, m.rpcs, m.webhooks, m.runners, m.budgets, m.waiting, m.waitsFor, m.turns, m.held, m.paused, m.guarded, m.gone, m.services, build,
+	m.registry.MustRegister(m.calls, m.decided, m.sweeps, m.ages, m.hosts, m.rpcs, m.webhooks, m.runners, m.budgets, m.waiting, m.waitsFor, m.turns, m.held, m.clock, m.paused, m.guarded, m.gone, m.services, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -251,6 +255,9 @@ func (m *Metrics) SetBudget(credential string, remaining int) {
 
 // SetFleetHeld tells whether an operator holds the whole fleet.
 func (m *Metrics) SetFleetHeld(held bool) { m.held.Set(oneIf(held)) }
+
+// SetClockOffset says how far the store's clock is from that of this machine.
+func (m *Metrics) SetClockOffset(d time.Duration) { m.clock.Set(d.Seconds()) }
 
 // SetPoolPaused tells whether an operator pauses a pool.
 func (m *Metrics) SetPoolPaused(pool string, paused bool) {

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/clock"
 )
 
 // History keeps the events of operations.
@@ -26,6 +27,8 @@ type Driver struct {
 	decisions decisionDedup
 	onStep    func(now time.Time)
 	onEvent   func(lifecycle.Action, lifecycle.ReasonCode)
+	// ClockOffset is how far the store's clock is from that of this machine; nil: they are the same. It is set before the first call.
+	ClockOffset func() time.Duration
 
 	randMu sync.Mutex
 	rand   *rand.Rand
@@ -37,6 +40,15 @@ func NewDriver(
 	history History, log hclog.Logger, random *rand.Rand, onStep func(now time.Time), onEvent func(lifecycle.Action, lifecycle.ReasonCode),
 ) *Driver {
 	return &Driver{history: history, log: log, rand: random, onStep: onStep, onEvent: onEvent}
+}
+
+// CheckClock returns a *clock.Error while the clock of this machine is too far from that of the store: an operation would end hosts before
+// their time, or write deadlines by which another replica does.
+func (d *Driver) CheckClock() error {
+	if d.ClockOffset == nil {
+		return nil
+	}
+	return clock.Check(d.ClockOffset())
 }
 
 func (d *Driver) stepped(now time.Time) {
@@ -80,7 +92,7 @@ func (d *Driver) Shuffle(n int, swap func(i, j int)) {
 const answerMargin = 250 * time.Millisecond
 
 // Drive steps an operation until it is done, fails, or ctx ends. A dependency that is unavailable is tried
-// again until patience has passed without a successful step. If the operation ends with ctx, or just before
+// again until patience has passed without a successful step, and so is a wrong clock. If the operation ends with ctx, or just before
 // the deadline of ctx, while a dependency is unavailable, the error is a *CutError.
 func (d *Driver) Drive(ctx context.Context, o Op, patience time.Duration) error {
 	failures := 0
@@ -89,7 +101,10 @@ func (d *Driver) Drive(ctx context.Context, o Op, patience time.Duration) error 
 	giveUp := giveUpAt(ctx, lastGood)
 	for {
 		now := time.Now()
-		p, err := o.Step(ctx, now)
+		p, err := Progress{}, d.CheckClock()
+		if err == nil {
+			p, err = o.Step(ctx, now)
+		}
 		var pause time.Duration
 		switch {
 		case ctx.Err() != nil:

@@ -129,10 +129,14 @@ func (sw *Sweeps) NewSweeper(table []Kind) *Sweeper {
 }
 
 // Step does one step: of the lease when it is time, else of a sweep that is
-// under way or due. It is never done.
+// under way or due. It is never done. While the clock is wrong it only reads the lease, which shows when the clock is right again.
 func (s *Sweeper) Step(ctx context.Context, now time.Time) (op.Progress, error) {
 	if !now.Before(s.renewAt) {
 		return op.Again, s.keepLease(ctx, now)
+	}
+	if err := s.env.Ops.CheckClock(); err != nil {
+		s.giveUpLease()
+		return op.Wait(s.renewAt.Sub(now)), fmt.Errorf("sweeps: %w", err)
 	}
 	if !s.holds() {
 		s.quick.op, s.slow.op = nil, nil
@@ -188,6 +192,10 @@ func (s *Sweeper) keepLease(ctx context.Context, now time.Time) error {
 	if stored.Version != s.lease.Version || stored.Holder != s.lease.Holder || s.seenAt.IsZero() {
 		s.lease, s.seenAt = stored, now
 	}
+	if s.env.Ops.CheckClock() != nil {
+		s.giveUpLease() // another replica takes it, by its version
+		return nil
+	}
 	ours := stored.Holder == s.env.Replica
 	free := stored.Version == 0 || now.Sub(s.seenAt) >= s.env.Timing.Lease
 	if !ours && !free {
@@ -208,6 +216,12 @@ func (s *Sweeper) keepLease(ctx context.Context, now time.Time) error {
 	}
 	s.lease, s.seenAt = taken, now
 	return nil
+}
+
+// giveUpLease has the sweeper hold the lease no more. What it had under way is in the store.
+func (s *Sweeper) giveUpLease() {
+	s.lease.Holder, s.quick.op, s.slow.op = "", nil, nil
+	s.env.sweeping.Store(false)
 }
 
 // ready reports whether a lane has a sweep under way, or takes up the one that has been due the longest.
