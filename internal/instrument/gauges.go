@@ -42,8 +42,8 @@ type HostGauges struct {
 	Budgets  func() []github.Budget
 	// ClockOffset is how far the store's clock is from that of this machine; nil: they are the same.
 	ClockOffset func() time.Duration
-	Metrics  *telemetry.Metrics
-	Log      hclog.Logger
+	Metrics     *telemetry.Metrics
+	Log         hclog.Logger
 
 	mu   sync.Mutex
 	last time.Time
