@@ -73,6 +73,9 @@ func (a *Agent) performFor(ctx context.Context, r lifecycle.Record, e Effect) er
 	host := a.o.Host
 	switch e {
 	case EffectAllow:
+		if err := host.Introduce(ctx, introduction(r)); err != nil { // no job fails for it
+			a.log.Warn("host not introduced to its jobs", logkey.Error, err)
+		}
 		return host.Allow(ctx, allowedBy(r))
 	case EffectRegister:
 		return host.Register(ctx, assignmentOf(r))

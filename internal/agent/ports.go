@@ -29,6 +29,8 @@ type Host interface {
 	// they were allowed. Under Allowed.Standby a job waits for the next Allow, for a
 	// few seconds. The change is complete when Allow returns.
 	Allow(ctx context.Context, a Allowed) error
+	// Introduce sets what the job-started hook shows in the log of each job that it lets start; empty: nothing.
+	Introduce(ctx context.Context, text string) error
 	// Register begins the configuration of the runner, again if one failed
 	// before. Observed.Registered follows it.
 	Register(ctx context.Context, a Assignment) error

@@ -3,12 +3,14 @@ package agent_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/agent"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/arrival"
 )
 
 // bubble runs an agent on a world in a bubble whose clock is the world's.
@@ -99,6 +101,25 @@ func listening(w *world) {
 }
 
 func busy(w *world) { serving(w); w.observed.Busy, w.observed.Jobs = true, 1 }
+
+// The log of a job says how its host came to the run, and after the run nothing of it is left.
+func TestIntroducesTheHostToItsJobs(t *testing.T) {
+	inBubble(t, func(w *world) {
+		serving(w)
+		w.observed.Allowed = agent.Allowed{}
+		w.change(func(r *lifecycle.Record) { r.Arrival = arrival.Of(w.now(), w.now()) })
+	}, func(b *bubble) {
+		b.after(time.Second)
+		if n := len(b.introduced); n == 0 || !strings.HasPrefix(b.introduced[n-1], "::group::Remuda: host ") {
+			t.Fatalf("introduced %q", b.introduced)
+		}
+		b.release("remove-token")
+		b.after(10 * time.Second)
+		if n := len(b.introduced); b.introduced[n-1] != "" {
+			t.Errorf("after the release: %q", b.introduced)
+		}
+	})
+}
 
 func TestEndsAfterItsThreshold(t *testing.T) {
 	tests := map[string]struct {

@@ -90,6 +90,11 @@ func (w *world) Allow(_ context.Context, a agent.Allowed) error {
 	return w.effect(name, func() { w.observed.Allowed = a })
 }
 
+func (w *world) Introduce(_ context.Context, text string) error {
+	w.introduced = append(w.introduced, text)
+	return nil
+}
+
 func (w *world) Register(_ context.Context, a agent.Assignment) error {
 	name := "register " + a.RunID
 	if a.Label != "" {

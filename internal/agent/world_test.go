@@ -15,6 +15,8 @@ import (
 // the host was given. Every call to it may be the agent's last one (crashAt).
 type world struct {
 	mu sync.Mutex
+	// introduced are the texts for the logs of jobs.
+	introduced []string
 
 	now func() time.Time // the host's clock
 	// sleepUntil sets a clock that stands still otherwise.

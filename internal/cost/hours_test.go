@@ -139,6 +139,7 @@ func (h still) told(what string) error {
 func (h still) Observe(context.Context) (agent.Observed, error)  { return h.observed, nil }
 func (h still) Prepare(context.Context) error                    { return h.told("prepare") }
 func (h still) Allow(context.Context, agent.Allowed) error       { return h.told("allow") }
+func (h still) Introduce(context.Context, string) error          { return nil }
 func (h still) Register(context.Context, agent.Assignment) error { return h.told("register") }
 func (h still) Listen(context.Context, agent.Assignment) error   { return h.told("listen") }
 func (h still) Stop(context.Context) error                       { return h.told("stop") }

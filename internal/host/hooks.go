@@ -28,6 +28,7 @@ import (
 //	          which one job may start, the scope that was allowed before, and for
 //	          each of the two "forks" if its job may be of a fork; then "standby" if a job
 //	          waits for the agent to write another one
+//	introduction  what the hook shows in the log of a job that starts, written by the agent
 //	box/jobs      one byte for every job that has begun since the last clean-up
 //	box/busy      there while a job runs; its name
 //	box/refused   the run whose job was refused; stays permanently
@@ -41,6 +42,7 @@ const (
 
 	jobBox            = "job/box"
 	markAllow         = "job/allow"
+	markIntroduction  = "job/introduction"
 	markJobs          = "job/box/jobs"
 	markBusy          = "job/box/busy"
 	markRefused       = "job/box/refused"
@@ -98,6 +100,14 @@ func (h *Host) Allow(ctx context.Context, a agent.Allowed) error {
 	}
 	if err != nil {
 		return fmt.Errorf("allow jobs: %w", err)
+	}
+	return nil
+}
+
+// Introduce writes what the job-started hook shows.
+func (h *Host) Introduce(_ context.Context, text string) error {
+	if err := writeFileMode(h.path(markIntroduction), []byte(text), 0o644); err != nil {
+		return fmt.Errorf("introduce the host: %w", err)
 	}
 	return nil
 }

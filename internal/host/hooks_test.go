@@ -52,6 +52,29 @@ func oneOf(scope string) agent.Allowed { return agent.Allowed{JobsOf: scope} }
 // oneOrFork is oneOf with the job of a fork let in too.
 func oneOrFork(scope string) agent.Allowed { return agent.Allowed{JobsOf: scope, Forks: true} }
 
+// A job that starts shows how its host came to the run, and one that is refused does not.
+func TestJobStartedHookIntroducesTheHost(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	ctx := context.Background()
+	b.check(b.Allow(ctx, serving("101", "acme/app")))
+	if out, ok := b.job("job-started.sh", "101", "acme/app"); !ok || out != "" {
+		t.Errorf("before an introduction: %t, %q", ok, out)
+	}
+	const text = "::group::Remuda: host i-1\nAsked for.\n::endgroup::\n"
+	b.check(b.Introduce(ctx, text))
+	if out, ok := b.job("job-started.sh", "101", "acme/app"); !ok || out != text {
+		t.Errorf("its own job: %t, %q", ok, out)
+	}
+	if out, ok := b.job("job-started.sh", "999", "acme/app"); ok || strings.Contains(out, "group") {
+		t.Errorf("another run: %t, %q", ok, out)
+	}
+	b.check(b.Introduce(ctx, ""))
+	if out, ok := b.job("job-started.sh", "101", "acme/app"); !ok || out != "" {
+		t.Errorf("after the run: %t, %q", ok, out)
+	}
+}
+
 func TestJobStartedHook(t *testing.T) {
 	t.Parallel()
 	none := agent.Allowed{}

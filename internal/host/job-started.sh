@@ -34,6 +34,7 @@ lower() { printf '%s' "$1" | tr '[:upper:]' '[:lower:]'; }
 start() {
 	printf 'x' >>"$job/box/jobs" || :
 	printf '%s\n' "${GITHUB_JOB:-}" >"$job/box/busy" || :
+	cat "$job/introduction" 2>/dev/null || : # how the host came to this run
 	exit 0
 }
 

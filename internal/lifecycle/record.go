@@ -6,21 +6,20 @@ import (
 	"strings"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/lifecycle/arrival"
 	"github.com/remuda-ci/remuda/internal/lifecycle/fleethold"
 )
 
 // Record is the truth about one host. Only controld writes it, always under a condition; the host's agent
 // reads it and obeys. Attribute names in the store are the JSON names; an empty attribute is an absent one.
 type Record struct {
-	// HostKey is `<instance role id>:<instance id>`, or the instance id where
-	// there is no role (docs/design.md#what-is-stored).
+	// HostKey is `<instance role id>:<instance id>`, or the instance id where there is no role (docs/design.md#what-is-stored).
 	HostKey    string `json:"hostKey"`
 	InstanceID string `json:"instanceId"`
 	Pool       string `json:"pool"`
 	State      State  `json:"state"`
 
-	// RunID is the workflow run that the host serves, and its runner label;
-	// empty while the host is idle or terminated.
+	// RunID is the workflow run that the host serves, and its runner label; empty while the host is idle or terminated.
 	RunID      string `json:"runId,omitempty"`
 	RunAttempt int    `json:"runAttempt,omitempty"`
 	// Repository is "owner/name" of the run served now or last.
@@ -56,7 +55,8 @@ type Record struct {
 
 	Hardware
 	// Labels are the request's runner labels, beside the run id.
-	Labels []string `json:"labels,omitempty"`
+	Labels  []string         `json:"labels,omitempty"`
+	Arrival *arrival.Arrival `json:"arrival,omitempty"` // nil without a run, and in records of an older controld
 	// TrustKey says whose runs may follow on this host; see Reuse. Empty: no run has
 	// used it, and the first one that claims it binds it permanently.
 	TrustKey string `json:"trustKey,omitempty"`
@@ -84,8 +84,7 @@ type Record struct {
 	ClaimFailures int `json:"claimFailures,omitempty"`
 	// Retiring hosts are not claimed; they leave when they are next idle.
 	Retiring bool `json:"retiring,omitempty"`
-	// RetiringReason says why, and becomes the Reason of their end. It is empty where
-	// another mark, such as ScaleDownAt, says it.
+	// RetiringReason says why, and becomes the Reason of their end. It is empty where another mark, such as ScaleDownAt, says it.
 	RetiringReason string `json:"retiringReason,omitempty"`
 	// RestoredAt is when a report first showed that this is an older state of the record, which was restored: see lifecycle/restored.
 	RestoredAt time.Time `json:"restoredAt,omitzero"`
@@ -93,18 +92,15 @@ type Record struct {
 	Hold time.Time `json:"hold,omitzero"`
 	// FleetHeld: Hold is there for the hold on the whole fleet, and goes with it.
 	FleetHeld bool `json:"fleetHeld,omitempty"`
-	// InterruptionAt is when EC2 takes the machine back, as it announced to
-	// controld: nothing claims or pools the host.
+	// InterruptionAt is when EC2 takes the machine back, as it announced to controld: nothing claims or pools the host.
 	InterruptionAt time.Time `json:"interruptionAt,omitzero"`
 	// ReplacedBy is the request for another host in place of this one, which was interrupted.
 	ReplacedBy string `json:"replacedBy,omitempty"`
-	// LostJob is the run, with its attempt, one of whose jobs ran on the host when
-	// EC2 took its machine back: see LostJobOf.
+	// LostJob is the run, with its attempt, one of whose jobs ran on the host when EC2 took its machine back: see LostJobOf.
 	LostJob        string    `json:"lostJob,omitempty"`
 	OrphanAt       time.Time `json:"orphanAt,omitzero"`
 	IdleDetectedAt time.Time `json:"idleDetectedAt,omitzero"`
-	// ScaleDownAt is when scale-down began to end the host. Retiring beside it is
-	// scale-down's own, and is taken back with it.
+	// ScaleDownAt is when scale-down began to end the host. Retiring beside it is scale-down's own, and is taken back with it.
 	ScaleDownAt time.Time `json:"scaleDownAt,omitzero"`
 	// LostBy is the run that lost this host before its release. The record is kept until the run's waiting
 	// jobs have been looked for and the quota that its request needs now has been settled.
@@ -120,8 +116,7 @@ type Record struct {
 	ReasonCode ReasonCode `json:"reasonCode,omitempty"`
 }
 
-// LostRun is a run that lost a host, with the request that had taken the host for it
-// and the labels that the host had.
+// LostRun is a run that lost a host, with the request that had taken the host for it and the labels that the host had.
 type LostRun struct {
 	RunID     string   `json:"runId"`
 	RequestID string   `json:"requestId"`
@@ -280,8 +275,7 @@ func (r *Record) BeginScaleDown(now time.Time) {
 	}
 }
 
-// UndoScaleDown takes back that the host was read as idle and is to be ended.
-// A host that retires for another reason goes on doing so.
+// UndoScaleDown takes back that the host was read as idle and is to be ended. A host that retires for another reason goes on doing so.
 func (r *Record) UndoScaleDown() {
 	if r.ScalingDown() {
 		r.Retiring = r.RetiringReason != ""

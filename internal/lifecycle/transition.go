@@ -5,14 +5,14 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle/arrival"
 )
 
-// Action is what to do with a host: a transition of its record, a smaller
-// write, or a call to the world outside.
+// Action is what to do with a host: a transition of its record, a smaller write, or a call to the world outside.
 type Action string
 
-// The actions. The first group changes the state, the second only attributes
-// of the record, the third nothing in it.
+// The actions. The first group changes the state, the second only attributes of the record, the third nothing in it.
 const (
 	ActionLaunch    Action = "launch"    // – to created
 	ActionReady     Action = "ready"     // created or claimed to running
@@ -120,8 +120,7 @@ func changesState(action Action) bool {
 	return false
 }
 
-// Launched is the record of a machine that was launched for a request. It has
-// assignment 1 and waits for its agent.
+// Launched is the record of a machine that was launched for a request. It has assignment 1 and waits for its agent.
 func Launched(m Machine, q Request, reg *Registration, now time.Time, p Policy) Record {
 	r := Record{
 		HostKey: m.HostKey, InstanceID: m.InstanceID, Pool: q.Spec.Pool, State: StateCreated,
@@ -131,7 +130,7 @@ func Launched(m Machine, q Request, reg *Registration, now time.Time, p Policy) 
 		Hardware: m.Hardware, Labels: q.Spec.Labels,
 		TrustKey: p.Reuse.TrustKey(q.Repository), Uses: 1, TemplateVersion: m.TemplateVersion,
 		Registration: reg, RunnerName: RunnerName(1, m.InstanceID),
-		LaunchedAt: m.LaunchedAt, CreatedAt: now, UpdatedAt: now,
+		LaunchedAt: m.LaunchedAt, CreatedAt: now, UpdatedAt: now, Arrival: arrival.Of(q.CreatedAt, now, q.QuotaReason, q.Shortage),
 	}
 	r.Reason, r.ReasonCode = "launched for "+r.purpose(), CodeOf(ActionLaunch)
 	r.DueAt = r.Threshold
@@ -169,7 +168,7 @@ func (r Record) Claimed(c Claim) (Record, error) {
 	n.RunID, n.RunAttempt, n.Repository, n.RequestID = c.RunID, c.RunAttempt, c.Repository, c.RequestID
 	n.Assignment++
 	n.Uses++
-	n.MaxRuntime, n.Labels, n.Registration = c.MaxRuntime, c.Labels, c.Registration
+	n.MaxRuntime, n.Labels, n.Registration, n.Arrival = c.MaxRuntime, c.Labels, c.Registration, c.Arrival
 	n.RunnerName = r.NextRunnerName()
 	n.JobsOf, n.Forks, n.GitHubRunnerID = c.JobsOf, c.Forks, c.GitHubRunnerID
 	n.Threshold = c.Threshold
@@ -194,8 +193,7 @@ func (r Record) work() string {
 	return "jobs of its run"
 }
 
-// Claim is the one conditional write that takes a host from the pool. It needs
-// no read: every fact it relies on is in the condition.
+// Claim is the one conditional write that takes a host from the pool. It needs no read: every fact it relies on is in the condition.
 type Claim struct {
 	HostKey string
 	// Assignment and TrustKey are the message's; the record's must be equal.
@@ -216,6 +214,7 @@ type Claim struct {
 	RequestID    string
 	MaxRuntime   time.Duration
 	Labels       []string
+	Arrival      *arrival.Arrival
 	Registration *Registration
 	Threshold    time.Time
 	// JobsOf, Forks and GitHubRunnerID are set for a job-scoped host alone, whose
@@ -388,11 +387,10 @@ func (r *Record) extend(now time.Time, p Policy) {
 	r.DueAt = earliest(r.Threshold, now.Add(p.DrainPoll))
 }
 
-// unassign clears the run, and the labels with it. The repository and JobsOf stay,
-// since they say what the host is still registered with, and how. The request stays
-// until the host is clean, for callers that wait for its release.
+// unassign clears the run, and the labels with it. The repository and JobsOf stay, since they say what the host is still
+// registered with, and how. The request stays until the host is clean, for callers that wait for its release.
 func (r *Record) unassign() {
-	r.RunID, r.RunAttempt, r.Labels, r.Registration, r.Standby = "", 0, nil, nil, nil
+	r.RunID, r.RunAttempt, r.Labels, r.Registration, r.Standby, r.Arrival = "", 0, nil, nil, nil, nil
 	r.Assignment++
 	r.forgetMarks()
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/arrival"
 )
 
 // TestApplyFollowsTheTable tries every action on every host. The table is that
@@ -182,7 +183,7 @@ func TestDueAtStaysBeforeTheThreshold(t *testing.T) {
 
 func TestLaunched(t *testing.T) {
 	q := lifecycle.Request{
-		Repository: "Acme/Web", RunID: "101", RequestID: "q1",
+		Repository: "Acme/Web", RunID: "101", RequestID: "q1", CreatedAt: start, Shortage: "no spot",
 		Spec: lifecycle.Spec{RunAttempt: 2, Pool: "big", MaxRuntime: time.Hour, Labels: []string{"gpu"}},
 	}
 	m := lifecycle.Machine{
@@ -202,7 +203,7 @@ func TestLaunched(t *testing.T) {
 			ResourceClass: "large", UsageClass: lifecycle.UsageSpot, InstanceType: "c6i.large", CPU: 2,
 			MemoryMiB: 4096, Arch: "x86_64", Zone: "a",
 		},
-		Labels: []string{"gpu"}, TrustKey: "acme/web", Uses: 1,
+		Labels: []string{"gpu"}, TrustKey: "acme/web", Uses: 1, Arrival: &arrival.Arrival{AskedAt: start, At: now, Held: "no spot"},
 		TemplateVersion: "4", Registration: reg, RunnerName: "remuda-1-i-1", LaunchedAt: start, CreatedAt: now, UpdatedAt: now,
 		Reason: "launched for run 101", ReasonCode: lifecycle.CodeOf(lifecycle.ActionLaunch),
 	}

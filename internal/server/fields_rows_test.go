@@ -53,8 +53,8 @@ var fieldRows = []fieldRow{
 		seen: func(f *fieldWorld) any { return f.dryRun }, did: []bool{true},
 		want: &remudav1.RefreshResponse{
 			Decisions: []*remudav1.Decision{
-				{InstanceId: "i-1", Action: remudav1.Action_ACTION_TERMINATE, Reason: "EC2 says that the machine is gone", Sweep: "refresh", ReasonCode: "machine_gone"},
-				{InstanceId: "i-1", Action: remudav1.Action_ACTION_TERMINATE, Reason: "EC2 says that the machine is gone", Sweep: "cloud", ReasonCode: "machine_gone"},
+				{InstanceId: "i-1", Action: remudav1.Action_ACTION_TERMINATE, Reason: "idle until its threshold", Sweep: "refresh", ReasonCode: "idle_timeout"},
+				{InstanceId: "i-1", Action: remudav1.Action_ACTION_TERMINATE, Reason: "idle until its threshold", Sweep: "cloud", ReasonCode: "idle_timeout"},
 				{Action: remudav1.Action_ACTION_SCALE, Reason: "service film goes from 0 to 1: 1 job waits and there are no runners", Sweep: "services", ReasonCode: "jobs_waiting"},
 				{
 					Action: remudav1.Action_ACTION_LAUNCH, Reason: "warm pool full: 3 wanted (minimum_idle), 0 idle and 0 coming: 3 missing", Sweep: "warm",

@@ -29,6 +29,7 @@ var uncalled = map[string]string{
 	"sqs:ChangeMessageVisibility":        "for messages that did not fit; tested in queue/sqs",
 	"dynamodb:UpdateTable":               "for a table that lacks an index; tested in store/dynamo",
 	"dynamodb:UpdateContinuousBackups":   "DynamoDB Local knows no backups; tested in store/dynamo",
+	"dynamodb:TagResource":               "DynamoDB asks for it when a table is made with tags; DynamoDB Local knows none; tested in store/dynamo",
 	"dynamodb:BatchWriteItem":            "for the history of several runs at once; tested in store/dynamo",
 	"ecs:DescribeServices":               "the configuration has services, and this stage runs none; tested in services/ecs",
 	"ecs:UpdateService":                  "the configuration has services, and this stage runs none; tested in services/ecs",

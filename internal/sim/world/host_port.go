@@ -61,6 +61,8 @@ func (p hostPort) Allow(_ context.Context, a agent.Allowed) error {
 	})
 }
 
+func (p hostPort) Introduce(context.Context, string) error { return nil }
+
 func (p hostPort) Register(_ context.Context, a agent.Assignment) error {
 	return p.effect(agent.EffectRegister, func() error {
 		h, w := p.h, p.h.World

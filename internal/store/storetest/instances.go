@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/arrival"
 	"github.com/remuda-ci/remuda/internal/store"
 	"github.com/remuda-ci/remuda/internal/store/storetest/rowtest"
 )
@@ -47,6 +48,7 @@ func fullRecord(hostKey string) lifecycle.Record {
 			MemoryMiB: 4096, Arch: "x64", Zone: "local-a",
 		},
 		Labels: []string{"gpu", "fast"}, TrustKey: repository, Uses: 4, TemplateVersion: "7",
+		Arrival: &arrival.Arrival{AskedAt: at(16), At: at(17), Held: "acme has 3 of 3 hosts"},
 		Registration: &lifecycle.Registration{
 			Kind: lifecycle.RegistrationToken, URL: "https://github.com/" + repository, RunnerGroup: "builders", Secret: secret, ExpiresAt: at(5),
 		},
@@ -76,7 +78,7 @@ func claimOf(hostKey string) lifecycle.Claim {
 	return lifecycle.Claim{
 		HostKey: hostKey, Assignment: 2, TrustKey: repository, Now: start, Margin: 30 * time.Second,
 		RunID: runID, RunAttempt: 1, Repository: repository, RequestID: "request-1", MaxRuntime: time.Hour,
-		Labels: []string{"fast"}, Threshold: start.Add(2 * time.Minute),
+		Labels: []string{"fast"}, Threshold: start.Add(2 * time.Minute), Arrival: arrival.Of(start.Add(-time.Second), start, "", "no spot"),
 		Registration: &lifecycle.Registration{Kind: lifecycle.RegistrationToken, URL: "https://github.com/" + repository, Secret: secret},
 	}
 }
