@@ -135,7 +135,12 @@ func TestALoneJobIsNotGathered(t *testing.T) {
 // batches are the rows of the batches of the job pool.
 func (w *world) batches() []lifecycle.Request {
 	w.t.Helper()
-	rows, err := w.store.RequestsOfRun(context.Background(), batch.Repository, batch.Run(jobPool))
+	return w.batchesOf(jobPool)
+}
+
+func (w *world) batchesOf(pool string) []lifecycle.Request {
+	w.t.Helper()
+	rows, err := w.store.RequestsOfRun(context.Background(), batch.Repository, batch.Run(pool))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -362,6 +367,31 @@ func (w *world) runBurst(ctx context.Context) {
 	if made := len(w.records()); made > burst { // the hosts of the first jobs are not reused: all are queued at once
 		w.t.Errorf("%d machines were made for %d jobs", made, burst)
 	}
+}
+
+// A release takes a launch out of its batch. The call is not made for it, although its caller's operation asks again.
+func TestAReleaseBeforeTheCallOfABatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		cloud := newPacedCloud(w.compute)
+		w.fleet = w.newFleet("first", func(o *fleet.Options) { o.Compute, o.LaunchRate = cloud, fleet.Rate{PerSecond: 0.5, Burst: 1} })
+		ctx, cancel := context.WithCancel(t.Context())
+		var callers sync.WaitGroup
+		defer callers.Wait()
+		defer cancel()
+		for _, run := range []string{"alone", "gathered"} {
+			callers.Go(func() { w.provisionQuietly(ctx, demand(run, "r", 1)) })
+			time.Sleep(100 * time.Millisecond)
+		}
+		w.release(ctx, "gathered", false)
+		time.Sleep(time.Minute)
+		if calls, machines, _ := cloud.calls(); calls != 1 || machines != 1 {
+			t.Errorf("%d machines in %d calls, want the one of the request that goes alone", machines, calls)
+		}
+		if rows := w.batchesOf("default"); len(rows) > 0 {
+			t.Errorf("batches %+v, want none", rows)
+		}
+	})
 }
 
 // takenToken is a cloud in which the token of the first batch stands for another order already: the rows of an earlier batch of that id,

@@ -78,9 +78,9 @@ func (b *Batches) turn(q lifecycle.Request, m batch.Member, late bool, now time.
 		}
 		return g, nil
 	case late:
-		if in >= 0 {
-			g.waiting = slices.Delete(g.waiting, in, in+1)
-		}
+		g.leave(m)
+		return g, &Share{Done: true}
+	case slices.Contains(g.left, m):
 		return g, &Share{Done: true}
 	case in < 0:
 		g.waiting = append(g.waiting, waiting{m, q.CreatedAt, q.Deadline})

@@ -78,9 +78,11 @@ type gathering struct {
 	began     time.Time
 	// order is the launch of the first member, for the parameters that all have in common.
 	order lifecycle.LaunchOrder
-	// joined is how many machines are ordered by those that may become members, waiting are those that are.
+	// joined is how many machines are ordered by those that may become members, waiting are those that are. left are those
+	// that are late: they do not come back.
 	joined  int
 	waiting []waiting
+	left    []batch.Member
 	// leader makes the call, since ledAt; the zero member: the batch still takes members.
 	leader batch.Member
 	ledAt  time.Time
@@ -108,6 +110,15 @@ type waiting struct {
 }
 
 func (g *gathering) led() bool { return g.leader != batch.Member{} }
+
+// leave takes a member out of a batch that is not led yet. Its run was released, and another operation on its request may
+// not know that yet and ask again.
+func (g *gathering) leave(m batch.Member) {
+	g.waiting = slices.DeleteFunc(g.waiting, func(w waiting) bool { return w.Member == m })
+	if !slices.Contains(g.left, m) {
+		g.left = append(g.left, m)
+	}
+}
 
 // memberOf is the launch of a request as a member of a batch.
 func memberOf(q lifecycle.Request) batch.Member {

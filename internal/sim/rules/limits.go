@@ -64,7 +64,7 @@ func (w *Watcher) machinesOf(pool string) int {
 }
 
 // lateLaunch reports whether the request of a launch was over half a minute before its call
-// was made.
+// was made. A batch is over once its call was made, and its members keep their room until then: its machines are never late.
 func (w *Watcher) lateLaunch(m lifecycle.Machine) bool {
 	q, err := w.Truth.Request(engine.Background, m.Repository, m.RunID, m.RequestID)
 	return err == nil && q.Settled() && w.Now.Sub(w.settledAt[q.RequestID]) > 30*time.Second
