@@ -33,18 +33,22 @@ func (w *Watcher) slotsWritten(before, after slots.Table) {
 		if slices.ContainsFunc(after.Open, func(o slots.Slot) bool { return o.Number == t.Number }) {
 			continue
 		}
-		if host := w.hostOfSlot(t.Repository, t.RunID(after.Pool)); host != "" {
+		if host := w.hostOfSlot(t, t.RunID(after.Pool)); host != "" {
 			w.Broken(RuleSlotEnded, "slot %d of pool %s ends while %s is at work for it", t.Number, after.Pool, host)
 		}
 	}
 }
 
 // hostOfSlot is a host that works for a slot, by its run id; "": there is none. A host that the slot's request was settled without
-// goes back by itself.
-func (w *Watcher) hostOfSlot(repository, runID string) string {
+// goes back by itself. So does one that a restored request names in place of the slot's own: it is of an earlier slot, whose number
+// was given again after the table of slots was lost.
+func (w *Watcher) hostOfSlot(t slots.Slot, runID string) string {
 	for _, m := range w.Living() {
 		r, err := w.Truth.Instance(engine.Background, m.HostKey)
-		if err != nil || r.Repository != repository || r.RequestID != runID || r.State == lifecycle.StateTerminated {
+		if err != nil || r.Repository != t.Repository || r.RequestID != runID || r.State == lifecycle.StateTerminated {
+			continue
+		}
+		if w.replaced[runID] && t.HostKey != "" && t.HostKey != r.HostKey {
 			continue
 		}
 		if q, err := w.Truth.Request(engine.Background, r.Repository, runID, runID); err != nil || !q.Settled() || q.Has(r.HostKey) {
