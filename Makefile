@@ -74,8 +74,8 @@ test-host: ## what needs root on Debian: agentd under a real systemd, the image 
 	@[[ $$(id -u) != 0 ]] || $(MAKE) --silent --no-print-directory $(TOOLS)/nfpm
 	@$(if $(SYSTEM),SYSTEM=$(SYSTEM)) scripts/test-host $(FLAGS)
 
-test-upgrade: ## an upgrade and a rollback on one store, against an older version that is built from git
-	CGO_ENABLED=0 go test -trimpath -vet=off -count=1 -tags upgrade -run '^TestUpgrade' ./internal/e2e
+test-upgrade: ## an upgrade and a rollback on one store, SQLite and DynamoDB Local, against an older version that is built from git
+	CGO_ENABLED=0 go test -trimpath -vet=off -count=1 -tags upgrade -run '^TestUpgrade' ./internal/e2e ./internal/e2e/aws
 
 demo: build ## a workflow on this machine, cold, warm and hot, with tables of what happened (ARGS=)
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./internal/demo

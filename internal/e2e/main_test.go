@@ -45,14 +45,9 @@ func TestMain(m *testing.M) {
 	testrun.Together()
 	code := m.Run()
 	testrun.System.Remove()
-	for _, f := range atEnd {
-		f()
-	}
+	testrun.Older.Remove()
 	os.Exit(code)
 }
-
-// atEnd is called once all tests have ended.
-var atEnd []func()
 
 // stage is one system under test on a directory of its own.
 type stage struct {

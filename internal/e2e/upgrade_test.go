@@ -3,15 +3,12 @@
 package e2e_test
 
 import (
-	"fmt"
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/remuda-ci/remuda/internal/local"
@@ -19,15 +16,11 @@ import (
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
-// before is the commit that stands for the version before this one, as long as there is no release: the last one
-// before requests to AWS were checked against its models and every operation minded mass silence.
-const before = "8151d1eeb2c2370ecd1148495d0b60da3d987f33"
-
 // TestUpgrade goes from one version to the next and back, on one store. At each change controld is killed and one of the
 // other version takes its rows and its living hosts.
 func TestUpgrade(t *testing.T) {
 	t.Parallel()
-	old, current := olderPrograms(t), bin(t)
+	old, current := testrun.Older.Dir(t), bin(t)
 	for name, versions := range map[string][2]string{
 		"an upgrade and a rollback":  {old, current},
 		"a downgrade and an upgrade": {current, old},
@@ -52,7 +45,7 @@ func TestUpgrade(t *testing.T) {
 // TestUpgradeInTheMiddleOfAJob replaces controld while a job runs on an agent of the other version.
 func TestUpgradeInTheMiddleOfAJob(t *testing.T) {
 	t.Parallel()
-	old, current := olderPrograms(t), bin(t)
+	old, current := testrun.Older.Dir(t), bin(t)
 	for name, versions := range map[string][2]string{
 		"upgrade":  {old, current},
 		"rollback": {current, old},
@@ -129,49 +122,6 @@ func (s *stage) noneFailed() {
 func newStageOf(t *testing.T, programs, config string) *stage {
 	t.Helper()
 	return newStageWith(t, programs, filepath.Join(t.TempDir(), "state"), config)
-}
-
-// older is the directory of the programs of the commit before, which all tests of a run share.
-var older struct {
-	once sync.Once
-	dir  string
-	err  error
-}
-
-func init() {
-	atEnd = append(atEnd, func() { _ = os.RemoveAll(older.dir) }) // a leftover in the temporary directory is harmless
-}
-
-// olderPrograms builds the programs of the commit before, once. It fails in a clone that does not have it.
-func olderPrograms(t *testing.T) string {
-	t.Helper()
-	testrun.Fresh() // go test does not see git
-	older.once.Do(func() {
-		if older.dir, older.err = os.MkdirTemp("", "remuda-e2e-older-"); older.err == nil {
-			older.err = buildOlder(older.dir)
-		}
-	})
-	if older.err != nil {
-		t.Fatalf("build the version before, %s: %v", before, older.err)
-	}
-	return filepath.Join(older.dir, "bin")
-}
-
-func buildOlder(dir string) error {
-	build := exec.Command("bash", "-euo", "pipefail", "-c", `
-git cat-file -e "$1^{commit}" || { echo "the clone is shallow: git fetch --unshallow"; exit 1; }
-cd "$(git rev-parse --show-toplevel)"
-mkdir "$2/source" "$2/bin"
-git archive "$1" | tar -x -C "$2/source"
-cd "$2/source"
-go build -trimpath -buildvcs=false -ldflags "-s -w -X github.com/remuda-ci/remuda/internal/telemetry.Version=before" \
-  -o "$2/bin/" ./controld ./agentd ./internal/githubsim/cmd/standin-runner
-`, "build", before, dir)
-	build.Env = append(os.Environ(), testrun.BuildEnviron...)
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("%w\n%s", err, out)
-	}
-	return nil
 }
 
 // runsVersion checks the metric of the build: controld is of the version that the test means.

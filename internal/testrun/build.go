@@ -45,6 +45,8 @@ type Programs struct {
 	packages []string
 	// among, if it is set, are the programs that the command has built these with.
 	among *Programs
+	// commit, if it is set, is what the programs are built from. The command does not build these.
+	commit string
 
 	once  sync.Once
 	dir   string
@@ -56,6 +58,9 @@ type Programs struct {
 // has built; without it, as in a lone go test, the first call builds them.
 func (p *Programs) Dir(t testing.TB) string {
 	t.Helper()
+	if p.commit != "" {
+		Fresh() // go test does not see git
+	}
 	p.once.Do(p.find)
 	if p.err != nil {
 		t.Fatal(p.err)
@@ -71,7 +76,7 @@ func (p *Programs) Remove() {
 }
 
 func (p *Programs) find() {
-	if all := os.Getenv(BinVariable); all != "" {
+	if all := os.Getenv(BinVariable); all != "" && p.commit == "" {
 		p.dir = p.In(all)
 		for _, name := range p.Names {
 			// Go test notes the size and the time of a file that a test looks
@@ -97,6 +102,9 @@ func (p *Programs) In(all string) string {
 
 // Build builds the programs into a directory.
 func (p *Programs) Build(dir string) error {
+	if p.commit != "" {
+		return p.buildCommit(dir)
+	}
 	root, err := moduleRoot()
 	if err != nil {
 		return err

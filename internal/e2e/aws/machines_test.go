@@ -35,8 +35,9 @@ type machines struct {
 	distribution string
 	stopped      chan struct{}
 
-	mu     sync.Mutex
-	booted map[string]*machine // by instance id
+	mu       sync.Mutex
+	programs string              // the directory of the agentd that machines boot
+	booted   map[string]*machine // by instance id
 }
 
 type machine struct {
@@ -47,9 +48,12 @@ type machine struct {
 // lookEvery is how often EC2 is asked which instances run.
 const lookEvery = 500 * time.Millisecond
 
-func startMachines(t testing.TB, a *account) *machines {
+func startMachines(t testing.TB, a *account, programs string) *machines {
 	t.Helper()
-	m := &machines{t: t, account: a, distribution: filepath.Join(t.TempDir(), "runner"), stopped: make(chan struct{}), booted: map[string]*machine{}}
+	m := &machines{
+		t: t, account: a, distribution: filepath.Join(t.TempDir(), "runner"), stopped: make(chan struct{}),
+		programs: programs, booted: map[string]*machine{},
+	}
 	check(t, runner.LayOut(m.distribution, filepath.Join(testrun.System.Dir(t), "standin-runner")))
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
@@ -135,9 +139,12 @@ func (m *machines) boot(ctx context.Context, i types.Instance) (*machine, error)
 	if err := os.WriteFile(path, settings, 0o600); err != nil {
 		return nil, err
 	}
+	m.mu.Lock()
+	programs := m.programs
+	m.mu.Unlock()
 	log := &buffer{}
 	env := append(append(m.account.hosts.Environ(), metadata.Environment()...), "AWS_REGION=")
-	return &machine{start(m.t, log, env, "agentd", "--config", path), log}, nil
+	return &machine{start(m.t, log, env, programs, "agentd", "--config", path), log}, nil
 }
 
 // cloudInit writes the files that the instance's user data asks for, below root.

@@ -19,6 +19,7 @@ import (
 func TestMain(m *testing.M) {
 	code := m.Run()
 	testrun.System.Remove()
+	testrun.Older.Remove()
 	os.Exit(code)
 }
 
@@ -28,9 +29,10 @@ type process struct {
 	exited chan struct{}
 }
 
-func start(t testing.TB, out *buffer, env []string, program string, args ...string) *process {
+// start starts a program of a directory.
+func start(t testing.TB, out *buffer, env []string, programs, program string, args ...string) *process {
 	t.Helper()
-	p := &process{cmd: exec.Command(filepath.Join(testrun.System.Dir(t), program), args...), exited: make(chan struct{})}
+	p := &process{cmd: exec.Command(filepath.Join(programs, program), args...), exited: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), env...)
 	p.cmd.Stdout, p.cmd.Stderr = out, out
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/remuda-ci/remuda/internal/local"
+	"github.com/remuda-ci/remuda/internal/testrun"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
@@ -34,15 +35,22 @@ type stage struct {
 	fleet    remudav1.FleetServiceClient
 	github   *local.GitHub
 	config   string // controld's
+	programs string // the directory of controld's
 	controld *process
 	log      *buffer
 }
 
 func newStage(t testing.TB) *stage {
 	t.Helper()
+	return newStageOf(t, testrun.System.Dir(t))
+}
+
+// newStageOf is newStage with the programs of a directory.
+func newStageOf(t testing.TB, programs string) *stage {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	t.Cleanup(cancel)
-	s := &stage{TB: t, ctx: ctx, account: newAccount(t), log: &buffer{}}
+	s := &stage{TB: t, ctx: ctx, account: newAccount(t), programs: programs, log: &buffer{}}
 	s.startGitHub()
 	s.configure()
 	s.startControld()
@@ -52,19 +60,20 @@ func newStage(t testing.TB) *stage {
 			s.Logf("controld's log:\n%s", s.log)
 		}
 	})
-	s.machines = startMachines(t, s.account)
+	s.machines = startMachines(t, s.account, programs)
 	return s
 }
 
 func (s *stage) startGitHub() {
 	s.Helper()
 	log := &buffer{}
-	p := start(s.TB, log, nil, "controld", "github-standin", "--addr", "127.0.0.1:0", "--state-dir", s.TempDir())
+	p := start(s.TB, log, nil, testrun.System.Dir(s.TB), "controld", "github-standin", "--addr", "127.0.0.1:0", "--state-dir", s.TempDir())
 	s.Cleanup(p.kill)
 	s.github = local.NewGitHub(p.ready(s.TB, log, "github")[0])
 }
 
-// settings: hosts of the pool brief expire at once, and all else has time.
+// settings: hosts of the pool brief expire at once, and all else has time. Those of the other pool outlive a new launch template,
+// such as another version makes.
 const settings = `
 aws:
   region: %s
@@ -77,7 +86,7 @@ grpc: {addr: "127.0.0.1:0"}
 http: {addr: "127.0.0.1:0"}
 github: {url: "%s/api/v3", token_file: %s}
 pools:
-  default: {resource_classes: [large], idle_time: 1h}
+  default: {resource_classes: [large], idle_time: 1h, drift: ignore}
   brief: {resource_classes: [large], idle_time: 2s}
 timeouts: {claim_margin: 1s}
 sweeps: {due: 500ms}
@@ -96,7 +105,7 @@ func (s *stage) configure() {
 func (s *stage) startControld() {
 	s.Helper()
 	out := &buffer{also: s.log}
-	s.controld = start(s.TB, out, s.account.controld.Environ(), "controld", "serve", "--config", s.config)
+	s.controld = start(s.TB, out, s.account.controld.Environ(), s.programs, "controld", "serve", "--config", s.config)
 	conn, err := grpc.NewClient(s.controld.ready(s.TB, out, "grpc")[0], grpc.WithTransportCredentials(insecure.NewCredentials()))
 	check(s.TB, err)
 	s.Cleanup(func() { _ = conn.Close() }) // closing twice is its only error

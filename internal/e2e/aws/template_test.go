@@ -325,7 +325,7 @@ func (i *install) dial() {
 func (i *install) jobIsServed() {
 	i.Helper()
 	i.eventually("controld is ready", func() bool { return i.ready() })
-	i.machines = startMachines(i.TB, i.account)
+	i.machines = startMachines(i.TB, i.account, testrun.System.Dir(i.TB))
 	workflow := regexp.MustCompile("(?s)```yaml\n(on: push.*?)```").FindStringSubmatch(strings.Join(i.steps, ""))
 	_, err := i.github.StartRun(i.ctx, repository, "501", workflow[1])
 	check(i.TB, err)
