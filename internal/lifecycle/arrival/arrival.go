@@ -15,7 +15,7 @@ type Arrival struct {
 	Held string `json:"held,omitempty"`
 }
 
-// Of is the arrival of a host that a request gets now; held are what may have kept it, of which the first counts that is not empty.
+// Of is the arrival of a host that a request gets now; held may have kept it: the first counts that is not empty.
 func Of(askedAt, now time.Time, held ...string) *Arrival {
 	return &Arrival{AskedAt: askedAt, At: now, Held: cmp.Or(held...)}
 }
