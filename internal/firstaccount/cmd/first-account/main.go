@@ -87,7 +87,10 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (int, erro
 		return findings.ExitFailed, err
 	}
 	c.AWS, err = aws.Load(ctx, aws.Options{Region: c.region, Program: "remuda-first-account"})
+	var none *aws.RegionError
 	switch {
+	case errors.As(err, &none):
+		return findings.ExitFailed, fmt.Errorf("%q is no region: give --region or set AWS_REGION, such as eu-west-1", none.Region)
 	case err != nil:
 		return findings.ExitFailed, err
 	case c.clean:

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"net/url"
 	"os"
 	"os/exec"
@@ -24,6 +25,20 @@ func TestScript(t *testing.T) {
 		out, err := cmd.CombinedOutput()
 		if err != nil || !strings.Contains(string(out), want) {
 			t.Errorf("%s: %v\n%s", args, err, out)
+		}
+	}
+}
+
+// TestNoRegion: the error names the flag, since a run has no configuration.
+func TestNoRegion(t *testing.T) {
+	for _, name := range []string{"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE"} {
+		t.Setenv(name, "")
+	}
+	t.Setenv("AWS_CONFIG_FILE", "/dev/null")
+	for _, args := range [][]string{{"--plan"}, {"--plan", "--region", "eu west"}} {
+		_, err := run(t.Context(), args, io.Discard, io.Discard)
+		if err == nil || !strings.Contains(err.Error(), "is no region: give --region or set AWS_REGION, such as eu-west-1") {
+			t.Errorf("%v: %v", args, err)
 		}
 	}
 }
