@@ -65,7 +65,7 @@ var refusals = []refusal{
 	{key: "github.ca_file", with: "github: {url: \"https://ghes.acme.com/api/v3\"}\n", value: "DIR/token", says: "DIR/token holds no certificate"},
 	{key: "github.token_file", value: "DIR/none", says: "DIR/none does not exist"},
 	{key: "github.token_file", value: "DIR/words", says: "DIR/words is empty or holds more than one word"},
-	{key: "github.token_env", with: "github: {token_file: null}\n", value: "REMUDA_TEST_NO_SUCH_TOKEN", says: "empty"},
+	{key: "github.token_env", with: "github: {token_file: null}\n", value: "REMUDA_TEST_NO_SUCH_TOKEN", says: "the variable REMUDA_TEST_NO_SUCH_TOKEN is empty"},
 	{key: "github.apps[].private_key_file", with: withApp, value: "DIR/none", says: "DIR/none does not exist"},
 	{key: "github.apps[].private_key_file", with: withApp, value: "DIR/empty", says: "DIR/empty is empty"},
 	{key: "github.apps[].private_key_file", with: withApp, value: "DIR/tls.key", says: "DIR/tls.key: App 1: the private key is not an RSA key in PEM form"},

@@ -35,6 +35,9 @@ func (r *reader) github() {
 		}
 	case g.TokenEnv != "":
 		r.in.Token = github.StaticToken(lifecycle.Secret(os.Getenv(g.TokenEnv)))
+		if os.Getenv(g.TokenEnv) == "" {
+			at.At("token_env").Errorf("the variable %s is empty; put the token in it", g.TokenEnv)
+		}
 		token(at.At("token_env"), r.in.Token)
 	case g.TokenFile != "":
 		r.in.Token = github.TokenFile(g.TokenFile)

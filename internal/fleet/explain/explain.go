@@ -43,7 +43,7 @@ func (ex *Explainer) Explain(ctx context.Context, repository, runID string, now 
 		return e, err
 	}
 	if len(requests)+len(jobs)+len(e.Events) == 0 {
-		return e, fmt.Errorf("run %s of %s: it has no request for hosts, no job that waits or runs, and no history of the last 24 hours: %w",
+		return e, fmt.Errorf("run %s of %s: it has no request for hosts, no job that waits or runs, and no history of the last 24 hours (a job of a job pool is known until it ends): %w",
 			runID, repository, lifecycle.ErrNotFound)
 	}
 	hold, err := ex.Hosts.FleetHold(ctx)
