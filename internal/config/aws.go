@@ -101,6 +101,12 @@ func (c *Config) PoolEC2(pool string) EC2 {
 	return e
 }
 
+// The id of a KMS key, with mrk- for one of several regions, and the name of an alias.
+const (
+	kmsID    = `[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|mrk-[0-9a-f]{32}`
+	kmsAlias = `alias/[A-Za-z0-9/_-]{1,250}`
+)
+
 var (
 	regionName  = regexp.MustCompile(`^[a-z]{2,4}(-[a-z]+)+-[0-9]{1,2}$`)
 	prefixName  = regexp.MustCompile(`^[a-z][a-z0-9-]{0,19}$`) // with the longest class it must fit the 80 characters of a queue's name
@@ -108,7 +114,7 @@ var (
 	imageID     = regexp.MustCompile(`^ami-[0-9a-f]{8,17}$`)
 	subnetID    = regexp.MustCompile(`^subnet-[0-9a-f]{8,17}$`)
 	groupID     = regexp.MustCompile(`^sg-[0-9a-f]{8,17}$`)
-	kmsKeyID    = regexp.MustCompile(`^(arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:(key/|alias/)|alias/|)[A-Za-z0-9/_-]{1,256}$`)
+	kmsKeyID    = regexp.MustCompile(`^(` + kmsID + `|` + kmsAlias + `|arn:aws[a-z-]*:kms:([a-z0-9-]+):[0-9]{12}:(key/(` + kmsID + `)|` + kmsAlias + `))$`)
 	familyName  = regexp.MustCompile(`^[a-z]+[0-9]+[a-z0-9-]*$`)
 )
 
@@ -138,10 +144,12 @@ func (c *Config) validateAWS(root strictyaml.Place) {
 		at.At("instance_profile").Errorf("is %.80q; write the name of the hosts' instance profile, without its path", a.InstanceProfile)
 	}
 	a.EC2.validate(at.At("ec2"))
+	a.EC2.validateKey(at.At("ec2", "kms_key_id"), a.Region)
 	for name := range c.Pools {
 		pool := root.At("pools", name)
 		if own := c.Pools[name].EC2; own != nil {
 			own.validate(pool.At("ec2"))
+			own.validateKey(pool.At("ec2", "kms_key_id"), a.Region)
 		}
 		c.validateComplete(at.At("ec2"), pool, name)
 	}
@@ -209,9 +217,6 @@ func (e EC2) validateVolume(at func(key string) strictyaml.Place) {
 
 // validate checks what is written.
 func (e EC2) validate(at strictyaml.Place) {
-	if e.KMSKeyID != "" && !kmsKeyID.MatchString(e.KMSKeyID) {
-		at.At("kms_key_id").Errorf("is %.80q; write the id of a KMS key, an alias such as alias/ci, or the ARN of either", e.KMSKeyID)
-	}
 	if f := e.CPUBaseline; f != "" && (!familyName.MatchString(f) || slices.Contains(noBaseline, f)) {
 		at.At("cpu_baseline").Errorf("is %.80q; write a family of instance types that EC2 can compare, such as c6i", f)
 	}
@@ -226,4 +231,19 @@ func (e EC2) validate(at strictyaml.Place) {
 	words(at.At("subnets"), e.Subnets, subnetID, "the id of a subnet such as subnet-0123456789abcdef0")
 	words(at.At("security_groups"), e.SecurityGroups, groupID, "the id of a security group such as sg-0123456789abcdef0")
 	validateTags(at.At("tags"), e.Tags)
+}
+
+// validateKey checks the key of the volumes. EC2 accepts a launch with a key that it cannot use, and ends the instance at once, so what can be
+// known of the key before is said here.
+func (e EC2) validateKey(at strictyaml.Place, region string) {
+	if e.KMSKeyID == "" {
+		return
+	}
+	parts := kmsKeyID.FindStringSubmatch(e.KMSKeyID)
+	switch {
+	case parts == nil:
+		at.Errorf("is %.80q; write the id of a KMS key, an alias such as alias/ci, or the ARN of either", e.KMSKeyID)
+	case parts[2] != "" && region != "" && parts[2] != region:
+		at.Errorf("is a key of %s, and the fleet is in %s; write a key of that region", parts[2], region)
+	}
 }

@@ -194,7 +194,11 @@ func (p Place) Between(v, least, most time.Duration) {
 
 // Number reports a number that is out of bounds.
 func (p Place) Number(v, least, most int) {
-	if v < least || v > most {
+	switch {
+	case v >= least && v <= most:
+	case v == 0 && !p.Written():
+		p.Errorf("is missing; write a number from %d to %d", least, most)
+	default:
 		p.Errorf("is %d; write a number from %d to %d", v, least, most)
 	}
 }

@@ -13,6 +13,7 @@ func Of(word string, known []string) string {
 	if len(word) > longest {
 		return ""
 	}
+	known = slices.Sorted(slices.Values(known)) // the keys of a mapping come in any order, and the answer is always the same
 	short := func(k string) bool { return len(word) > 1 && strings.HasPrefix(k, strings.ToLower(word)) }
 	if i := slices.IndexFunc(known, short); i >= 0 {
 		return known[i]
