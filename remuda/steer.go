@@ -17,6 +17,9 @@ func newProvision(app *cli.App) *cobra.Command {
 When it is interrupted the request goes on. The same --request-id resumes a request.`,
 		Example: "  remuda provision acme/shop/41 --count 2\n  remuda provision acme/shop 41 --pool default --class large --spot --on-demand-fallback",
 		RunE: func(c *cobra.Command, args []string) error {
+			if c.Flags().Changed("count") && f.Count < 1 {
+				return failure.Misused("--count %d: write 1 or more", f.Count)
+			}
 			return failure.Of("", app.Provision(c.Context(), args, f))
 		},
 	}

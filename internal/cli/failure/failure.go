@@ -86,7 +86,7 @@ type row struct {
 
 var rows = map[codes.Code]row{
 	codes.InvalidArgument:    {Usage, ""},
-	codes.NotFound:           {NotFound, "`remuda ps --all` lists the hosts of the last 24 hours, and `remuda runs` the runs."},
+	codes.NotFound:           {NotFound, "`remuda ps --all` lists the hosts of the last 24 hours, `remuda runs` the runs, and `remuda pools` the pools."},
 	codes.Unauthenticated:    {NotAllowed, "Give a client certificate (--cert, --key) or a fresh token (--token-file) to `remuda login`; docs/callers.md has the rules."},
 	codes.PermissionDenied:   {NotAllowed, "Roles of operators are in `callers.operators`, rules of repositories in `callers.repositories` (docs/callers.md)."},
 	codes.Unavailable:        {Unavailable, "Try again; `remuda doctor` looks at the connection."},
