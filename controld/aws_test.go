@@ -530,3 +530,31 @@ func TestSnapshotOnlyReads(t *testing.T) {
 }
 
 var reads = regexp.MustCompile(`^(Describe|Get|BatchGet|List|Query)`)
+
+// TestTheClockOfAWS: the backends of a fleet in AWS know how far the clock of AWS is from ours, with hosts and without.
+func TestTheClockOfAWS(t *testing.T) {
+	a := newAccount(t)
+	a.addHostRole(t)
+	path := a.configuration(t)
+	c, err := config.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	services, err := newServiceBackends(t.Context(), c, hclog.NewNullLogger(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, p := range map[string]*backends{"with hosts": backendsOf(t, path), "without hosts": services} {
+		for _, by := range []time.Duration{0, -6 * time.Hour} {
+			a.proxy.Handle("dynamodb", "GetItem", func(w http.ResponseWriter, r *http.Request, forward func(*http.Request) *awstest.Answer) {
+				answer := forward(r)
+				answer.Header.Set("Date", time.Now().Add(by).UTC().Format(http.TimeFormat))
+				answer.Write(w)
+			})
+			_, _ = p.store.Lease(t.Context(), "any") // there is no table, and the answer has a time too
+			if off := (p.clockOffset() - by).Abs(); off > 5*time.Second {
+				t.Errorf("%s: the clock of AWS is said to be %s off, and is %s", name, p.clockOffset(), by)
+			}
+		}
+	}
+}

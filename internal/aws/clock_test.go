@@ -42,3 +42,27 @@ func TestTheClockIsThatOfTheLastAnswer(t *testing.T) {
 		}
 	}
 }
+
+// A clock that is set after the last answer is wrong from then on, and time that passes makes none wrong.
+func TestAClockThatIsSet(t *testing.T) {
+	given := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	for passed, set := range map[time.Duration]time.Duration{0: 0, 10 * time.Second: 6 * time.Hour, time.Hour: 0, time.Minute: -time.Hour} {
+		if got := aws.OffsetOf(given, passed, given.Add(passed).Add(set)); got != -set {
+			t.Errorf("%s after the answer the clock is set by %s, and is said to be %s off", passed, set, got)
+		}
+	}
+}
+
+// An answer to a call that took long may be from its beginning: a right clock is not taken for a wrong one by it.
+func TestALongCallShowsNoTime(t *testing.T) {
+	clock := &aws.Clock{}
+	came := time.Now()
+	clock.Note(came.Add(-time.Minute), came, time.Minute)
+	if got := clock.Offset(); got != 0 {
+		t.Errorf("after a call of a minute: %s", got)
+	}
+	clock.Note(came.Add(-time.Hour), came, time.Second)
+	if got := clock.Offset(); got.Round(time.Minute) != -time.Hour {
+		t.Errorf("after a call of a second: %s", got)
+	}
+}

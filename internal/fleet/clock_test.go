@@ -8,8 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/services/model"
 )
 
 // withClock has the clock of a replica differ from that of the store.
@@ -54,11 +57,29 @@ func TestAReplicaWithAWrongClockEndsNothing(t *testing.T) {
 			"Provision": func() error { _, err := w.provision(ctx, demand("2", "b", 1)); return err },
 			"Refresh":   func() error { return wrong.Drive(ctx, wrong.NewRefresh(false), patience) },
 			"Hold":      func() error { _, err := wrong.Hold(ctx, hosts[0].InstanceID, time.Hour, "", time.Now()); return err },
+			"Drain":     func() error { _, err := wrong.Drain(ctx, fleet.DrainTarget{}, "", "ops", time.Now()); return err },
+			"SetPause":  func() error { _, err := wrong.SetPause(ctx, "default", true, "", "ops", time.Now()); return err },
+			"webhook":   func() error { return wrong.TakeWebhook(ctx, lifecycle.Webhook{}, time.Now()) },
+			"submit":    func() error { _, err := wrong.SubmitWork(ctx, "s", "1", nil, time.Now()); return err },
+			"claim":     func() error { _, _, err := wrong.ClaimWork(ctx, "s", "w", "", time.Now()); return err },
+			"log": func() error {
+				_, err := wrong.AppendWorkLog(ctx, "s", "1", model.JobAttempt{}, 0, "", time.Now())
+				return err
+			},
+			"finish": func() error {
+				_, err := wrong.FinishWork(ctx, "s", "1", model.JobAttempt{}, true, "", time.Now())
+				return err
+			},
+			"heartbeat": func() error { _, err := wrong.HearWorker(ctx, "s", "w", "", time.Now()); return err },
 			"HoldFleet": func() error { _, _, err := wrong.HoldFleet(ctx, time.Hour, "", "ops", time.Now()); return err },
 		} {
 			if err := do(); !errors.Is(err, lifecycle.ErrUnavailable) || !strings.Contains(err.Error(), "the clock of this machine is 7h0m0s ahead of that of AWS") {
 				t.Errorf("%s: %v", name, err)
 			}
+		}
+		ended, err := wrong.Terminate(ctx, hosts[0].InstanceID, "", time.Now())
+		if err != nil || ended.State != lifecycle.StateTerminated || time.Until(ended.DueAt) > -6*time.Hour {
+			t.Errorf("terminate: %v; the host is %s, and due in %s by the wrong clock", err, ended.State, time.Until(ended.DueAt))
 		}
 		offset.Store(int64(time.Second))
 		time.Sleep(2 * time.Minute)
@@ -86,6 +107,29 @@ func TestAReplicaWithARightClockTakesTheSweepsOver(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		if !others.lately() || due.lately() {
 			t.Errorf("the right one sweeps: %t, the wrong one: %t", others.lately(), due.lately())
+		}
+	})
+}
+
+// The Date of an answer has whole seconds, so the difference is another one each time. The log says once that the clock is wrong, and once
+// that it is right again.
+func TestAWrongClockIsLoggedOnce(t *testing.T) {
+	inBubbleOf(t, func(*fleet.Options) {}, func(ctx context.Context, t *testing.T, w *world) {
+		var offset atomic.Int64
+		logs := &lockedBuffer{}
+		go w.newFleet("b", func(o *fleet.Options) {
+			withClock(&offset, &dueSweeps{})(o)
+			o.Log = hclog.New(&hclog.LoggerOptions{Output: logs})
+		}).Sweep(ctx)
+		for i := range 600 {
+			offset.Store(int64(-6*time.Hour - time.Duration(i%2)*time.Second))
+			time.Sleep(time.Second)
+		}
+		offset.Store(0)
+		time.Sleep(time.Minute)
+		said := logs.String()
+		if n := strings.Count(said, "[ERROR]"); n != 1 || !strings.Contains(said, "is 6h0m") || strings.Count(said, "clock is right again") != 1 {
+			t.Errorf("%d errors in\n%s", n, said)
 		}
 	})
 }

@@ -117,6 +117,9 @@ func (f *Fleet) NewFollow(repository, runID string, attempt int) *Release {
 
 // TakeWebhook stores a delivery and has it handled: ErrNotOurs, lifecycle.ErrExists.
 func (f *Fleet) TakeWebhook(ctx context.Context, w lifecycle.Webhook, now time.Time) error {
+	if err := f.CheckClock(); err != nil {
+		return err
+	}
 	if f.jobs == nil {
 		return ErrNotOurs
 	}
@@ -175,6 +178,9 @@ func (f *Fleet) CheckClock() error { return f.ops.CheckClock() }
 
 // Drain has hosts leave once they have no run; see hosts.Hosts.Drain.
 func (f *Fleet) Drain(ctx context.Context, of DrainTarget, reason, by string, now time.Time) (hosts.Drained, error) {
+	if err := f.CheckClock(); err != nil {
+		return hosts.Drained{}, err
+	}
 	if _, known := f.pools[of.Pool]; of.Pool != "" && !known {
 		return hosts.Drained{}, fmt.Errorf("drain pool %s: %w", of.Pool, lifecycle.ErrNotFound)
 	}
@@ -196,6 +202,9 @@ func (f *Fleet) FleetHold(ctx context.Context) (fleethold.Hold, error) {
 
 // SetPause pauses a pool or resumes it; see quota.Ledger.SetPause.
 func (f *Fleet) SetPause(ctx context.Context, pool string, on bool, reason, by string, now time.Time) (pause.Pause, error) {
+	if err := f.CheckClock(); err != nil {
+		return pause.Pause{}, err
+	}
 	return f.quota.SetPause(ctx, pool, on, reason, by, now)
 }
 
@@ -204,9 +213,9 @@ func (f *Fleet) PauseOf(ctx context.Context, pool string, now time.Time) (pause.
 	return f.quota.PauseOf(ctx, pool, now)
 }
 
-// Terminate ends a host on an operator's order; see hosts.Hosts.Terminate.
+// Terminate ends a host on an operator's order, also while the clock of this machine is wrong; see hosts.Hosts.Terminate.
 func (f *Fleet) Terminate(ctx context.Context, instanceID, reason string, now time.Time) (lifecycle.Record, error) {
-	return f.hosts.Terminate(ctx, instanceID, reason, now)
+	return f.hosts.Terminate(ctx, instanceID, reason, f.ops.StoreTime(now))
 }
 
 // Explain explains a run; see explain.Explainer.Explain.
@@ -350,6 +359,9 @@ func (f *Fleet) NewWorkSweep() *workqueue.Sweep { return f.work.NewSweep() }
 
 // SubmitWork adds a job to the queue of a service; see workqueue.Queue.Submit.
 func (f *Fleet) SubmitWork(ctx context.Context, service, id string, payload []byte, now time.Time) (model.Job, error) {
+	if err := f.CheckClock(); err != nil {
+		return model.Job{}, err
+	}
 	return f.work.Submit(ctx, service, id, payload, now)
 }
 
@@ -370,6 +382,9 @@ func (f *Fleet) ListWork(
 
 // ClaimWork gives a worker a job; see workqueue.Queue.Claim.
 func (f *Fleet) ClaimWork(ctx context.Context, service, workerID, version string, now time.Time) (model.Job, bool, error) {
+	if err := f.CheckClock(); err != nil {
+		return model.Job{}, false, err
+	}
 	return f.work.Claim(ctx, service, workerID, version, now)
 }
 
@@ -378,6 +393,9 @@ func (f *Fleet) ClaimWork(ctx context.Context, service, workerID, version string
 func (f *Fleet) AppendWorkLog(
 	ctx context.Context, service, id string, of model.JobAttempt, offset int64, lines string, now time.Time,
 ) (model.Job, error) {
+	if err := f.CheckClock(); err != nil {
+		return model.Job{}, err
+	}
 	j, err := f.work.AppendLog(ctx, service, id, of, offset, lines, now)
 	if errors.Is(err, model.ErrLogGap) {
 		return j, &InvalidError{Field: "offset", Rule: fmt.Sprintf("is %d, and the log has %d bytes: send what is between first", offset, j.LogBytes)}
@@ -389,11 +407,17 @@ func (f *Fleet) AppendWorkLog(
 func (f *Fleet) FinishWork(
 	ctx context.Context, service, id string, of model.JobAttempt, succeeded bool, reason string, now time.Time,
 ) (model.Job, error) {
+	if err := f.CheckClock(); err != nil {
+		return model.Job{}, err
+	}
 	return f.work.Finish(ctx, service, id, of, succeeded, reason, now)
 }
 
 // HearWorker stores the heartbeat of a worker.
 func (f *Fleet) HearWorker(ctx context.Context, service, id, version string, now time.Time) (model.Worker, error) {
+	if err := f.CheckClock(); err != nil {
+		return model.Worker{}, err
+	}
 	return f.work.Heartbeat(ctx, service, id, version, now)
 }
 

@@ -48,6 +48,7 @@ func (l *life) scheduleFaults() {
 	l.scheduleHotFaults()
 	l.scheduleServiceFaults()
 	l.massSilence()
+	l.wrongClocks()
 	l.loseTables()
 	l.drains()
 	l.pauses()

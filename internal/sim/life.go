@@ -112,5 +112,6 @@ func (l *life) endChaos() {
 		l.warm.Policy.MinimumIdle = 0
 	}
 	l.endPoolJobs()
+	l.rightClocks()
 	l.Calm()
 }

@@ -13,11 +13,12 @@ func (r *replica) handleNotices() {
 	l := r.l
 	var round *fleet.NoticeRound
 	failures := 0
-	l.Spawn(&engine.Actor{Name: r.name + " notices", Proc: r.proc, Step: func() (time.Time, bool) {
+	a := &engine.Actor{Name: r.name + " notices", Proc: r.proc}
+	a.Step = func() (time.Time, bool) {
 		if round == nil {
 			round = r.fleet.NewNoticeRound()
 		}
-		p, err := round.Step(engine.Background, r.clock())
+		p, err := r.step(a, round)
 		l.rules.CheckError("notices", err)
 		switch {
 		case err != nil:
@@ -29,5 +30,6 @@ func (r *replica) handleNotices() {
 			return l.Now.Add(l.Between(5*time.Second, 20*time.Second)), false
 		}
 		return l.Now.Add(p.Wait + l.Latency()), false
-	}})
+	}
+	l.Spawn(a)
 }

@@ -20,6 +20,7 @@ type replica struct {
 	proc  *engine.Process
 	fleet *fleet.Fleet
 	skew  time.Duration
+	off   time.Duration // while its clock is wrong, beside skew
 }
 
 // patience is how long an operation retries an unavailable dependency before its caller gets
@@ -32,7 +33,7 @@ func (l *life) newReplica(i int) *replica {
 	return r
 }
 
-func (r *replica) clock() time.Time { return r.l.Now.Add(r.skew) }
+func (r *replica) clock() time.Time { return r.l.Now.Add(r.skew + r.off) }
 
 func (r *replica) start() {
 	l := r.l
@@ -46,7 +47,7 @@ func (r *replica) start() {
 		Pools: l.Pools, Classes: classes, Repositories: world.Repositories, ScaleDown: l.scaleDown(), Guards: l.guards(), Limits: l.Limits,
 		Services: l.serviceOptions(), Workers: l.workerOptions(r), Jobs: l.jobOptions(),
 		Replica: fmt.Sprintf("%s.%d", r.name, l.starts), Rand: l.Random(2), RandomText: l.standbyLabel, OneAtATime: true,
-		LaunchRate: l.launchRate(), Timing: fleet.Timing{PauseLag: 1}, Log: l.Logger(r.name),
+		ClockOffset: func() time.Duration { return -r.skew - r.off }, LaunchRate: l.launchRate(), Timing: fleet.Timing{PauseLag: 1}, Log: l.Logger(r.name),
 	}))
 	l.Tell(r.name, "starts", "")
 	r.serveJobs()
@@ -91,7 +92,7 @@ func (r *replica) drive(name string, op fleet.Op, over func(error)) *call {
 			return time.Time{}, true
 		}
 		began := l.Now
-		p, err := l.MakeStep(c.Actor, op, r.clock())
+		p, err := r.step(c.Actor, op)
 		l.rules.CheckError(name, err)
 		switch {
 		case errors.Is(err, lifecycle.ErrUnavailable) && began.Sub(lastGood) < patience:
@@ -115,6 +116,14 @@ func (r *replica) drive(name string, op fleet.Op, over func(error)) *call {
 	}
 	l.Spawn(c.Actor)
 	return c
+}
+
+// step takes a step of an operation, as fleet.Drive does.
+func (r *replica) step(a *engine.Actor, op fleet.Op) (fleet.Progress, error) {
+	if err := r.fleet.CheckClock(); err != nil {
+		return fleet.Progress{}, err
+	}
+	return r.l.MakeStep(a, op, r.clock())
 }
 
 // order makes a short call that is no operation, such as Terminate.

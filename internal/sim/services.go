@@ -67,7 +67,7 @@ func (r *replica) lookAtServices(name string, again func() time.Time) {
 		if op == nil {
 			op = r.fleet.NewServiceSweep()
 		}
-		p, err := l.MakeStep(a, op, r.clock())
+		p, err := r.step(a, op)
 		l.rules.CheckError(name, err)
 		switch {
 		case err != nil:

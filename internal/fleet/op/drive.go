@@ -51,6 +51,15 @@ func (d *Driver) CheckClock() error {
 	return clock.Check(d.ClockOffset())
 }
 
+// StoreTime is now by the clock of the store while that of this machine is wrong.
+func (d *Driver) StoreTime(now time.Time) time.Time {
+	var wrong *clock.Error
+	if errors.As(d.CheckClock(), &wrong) {
+		return now.Add(wrong.Offset)
+	}
+	return now
+}
+
 func (d *Driver) stepped(now time.Time) {
 	if d.onStep != nil {
 		d.onStep(now)

@@ -68,9 +68,10 @@ const sweepLease = "sweep"
 type Sweeper struct {
 	env *Sweeps
 
-	lease   replicas.Lease // as last read
-	seenAt  time.Time      // when its version last moved, on our own clock
-	renewAt time.Time      // when to renew or read the lease again
+	lease      replicas.Lease // as last read
+	seenAt     time.Time      // when its version last moved, on our own clock
+	renewAt    time.Time      // when to renew or read the lease again
+	clockWrong bool           // the clock of this machine was wrong when it was last checked
 
 	// The slow sweeps get a step whenever the quick ones have come to the end of
 	// one: a sweep that deletes a thousand registrations, at the pace that GitHub
@@ -134,9 +135,8 @@ func (s *Sweeper) Step(ctx context.Context, now time.Time) (op.Progress, error) 
 	if !now.Before(s.renewAt) {
 		return op.Again, s.keepLease(ctx, now)
 	}
-	if err := s.env.Ops.CheckClock(); err != nil {
-		s.giveUpLease()
-		return op.Wait(s.renewAt.Sub(now)), fmt.Errorf("sweeps: %w", err)
+	if s.wrongClock() {
+		return op.Wait(s.renewAt.Sub(now)), nil
 	}
 	if !s.holds() {
 		s.quick.op, s.slow.op = nil, nil
@@ -192,8 +192,7 @@ func (s *Sweeper) keepLease(ctx context.Context, now time.Time) error {
 	if stored.Version != s.lease.Version || stored.Holder != s.lease.Holder || s.seenAt.IsZero() {
 		s.lease, s.seenAt = stored, now
 	}
-	if s.env.Ops.CheckClock() != nil {
-		s.giveUpLease() // another replica takes it, by its version
+	if s.wrongClock() {
 		return nil
 	}
 	ours := stored.Holder == s.env.Replica
@@ -218,10 +217,21 @@ func (s *Sweeper) keepLease(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// giveUpLease has the sweeper hold the lease no more. What it had under way is in the store.
-func (s *Sweeper) giveUpLease() {
-	s.lease.Holder, s.quick.op, s.slow.op = "", nil, nil
-	s.env.sweeping.Store(false)
+// wrongClock reports whether the clock of this machine is wrong. Then the sweeper holds the lease no more, and another replica takes it, by
+// its version. What was under way is in the store.
+func (s *Sweeper) wrongClock() bool {
+	err := s.env.Ops.CheckClock()
+	switch before := s.clockWrong; {
+	case err != nil && !before:
+		s.env.Log.Error("wrong clock; nothing is done until it is right", logkey.Error, err)
+	case err == nil && before:
+		s.env.Log.Info("clock is right again")
+	}
+	if s.clockWrong = err != nil; s.clockWrong {
+		s.lease.Holder, s.quick.op, s.slow.op = "", nil, nil
+		s.env.sweeping.Store(false)
+	}
+	return s.clockWrong
 }
 
 // ready reports whether a lane has a sweep under way, or takes up the one that has been due the longest.

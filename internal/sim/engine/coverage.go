@@ -45,7 +45,7 @@ func add[K comparable](to, from map[K]int) {
 // Missing are the kinds that never occurred.
 func (c Coverage) Missing() []string {
 	var missing []string
-	for _, f := range slices.Concat(allFaults, slices.Sorted(maps.Keys(hotRates)), slices.Sorted(maps.Keys(hotIntervals)), slices.Sorted(maps.Keys(jobRates)), lossFaults, []Fault{FaultDrain, FaultPause}) {
+	for _, f := range slices.Concat(allFaults, slices.Sorted(maps.Keys(hotRates)), slices.Sorted(maps.Keys(hotIntervals)), slices.Sorted(maps.Keys(jobRates)), lossFaults, ownLives) {
 		if c.Faults[f] == 0 {
 			missing = append(missing, "fault "+string(f))
 		}

@@ -145,11 +145,14 @@ var jobRates = map[Fault]float64{
 	FaultJobOfFork: 0.05, FaultRunUnknown: 0.1,
 }
 
-// FaultDrain is only in lives with drains, and FaultPause in those with pauses.
+// Each of these faults is only in lives of its own.
 const (
-	FaultDrain Fault = "operator drains"
-	FaultPause Fault = "operator pauses a pool"
+	FaultDrain        Fault = "operator drains"
+	FaultPause        Fault = "operator pauses a pool"
+	FaultReplicaClock Fault = "replica: clock hours off"
 )
+
+var ownLives = []Fault{FaultDrain, FaultPause, FaultReplicaClock}
 
 var lossFaults = []Fault{FaultTableLost, FaultRowsLost, FaultRequestsLost, FaultReportsLost, FaultRestored, FaultJobsLost, FaultJobsRestored, FaultLeasesLost}
 
