@@ -33,7 +33,7 @@ PROTO_TOOLS := $(addprefix $(TOOLS)/,buf protoc-gen-go protoc-gen-go-grpc)
 RELEASE_TOOLS := $(addprefix $(TOOLS)/,nfpm cyclonedx-gomod ociimage)
 LINT_TOOLS := $(PROTO_TOOLS) $(addprefix $(TOOLS)/,staticcheck deadcode)
 
-.PHONY: help build man packages release release-tools proto lint test test-host test-upgrade demo run sim soak bench benchstat clean
+.PHONY: help build man packages action release release-tools proto lint test test-host test-upgrade demo run sim soak bench benchstat clean
 
 help: ## say what the targets do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ man: ## the man pages of remuda, in bin/man
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./remuda
 	@rm -rf bin/man
 	@bin/remuda man --dir bin/man
+
+action: $(TOOLS)/buf ## what the Action has of others: the bundle, the license list, the generated JavaScript
+	@scripts/action build
 
 packages: $(TOOLS)/nfpm ## deb and rpm of both daemons and remuda, for amd64 and arm64, in bin/packages
 	@LDFLAGS='$(LDFLAGS)' systemd/packages/build bin/packages

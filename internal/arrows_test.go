@@ -58,6 +58,7 @@ var rooms = []room{
 	{"internal/e2e", anything, ""},
 	{"systemd", nil, "it is units, scripts and packages, and tests of them"},
 	{"deploy", nil, "it is templates, and tests of them"},
+	{"action", nil, "it is JavaScript, and a test that runs its tests"},
 	{"packer", nil, "it is templates and scripts of images, and tests of them"},
 	{"internal/firstcontact", []string{"internal/findings", "internal/agent", "internal/github", "internal/tree", "internal/lifecycle"},
 		"it asks GitHub itself, and reads the answers as the product does"},

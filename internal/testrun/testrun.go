@@ -24,6 +24,7 @@ var Sequential = []string{
 
 // SequentialTests are single packages. That is true of their code and of their tests.
 var SequentialTests = []string{
+	"action",
 	"internal",
 	"internal/compute/catalogue",
 	"internal/compute/placement",
