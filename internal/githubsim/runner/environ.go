@@ -69,14 +69,19 @@ func newCommandFiles(temp string) (commandFiles, error) {
 	return files, nil
 }
 
-// apply takes GITHUB_ENV into env and GITHUB_PATH into the PATH of environ.
-func (f commandFiles) apply(env, environ map[string]string) error {
-	set, err := os.ReadFile(f["GITHUB_ENV"])
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("read GITHUB_ENV: %w", err)
-	}
-	if err := parseEnvFile(string(set), env); err != nil {
-		return message("Unable to process file command 'env' successfully: " + err.Error())
+// apply takes GITHUB_ENV into env, GITHUB_PATH into the PATH of environ, and GITHUB_STATE into saved, which may be nil.
+func (f commandFiles) apply(env, environ, saved map[string]string) error {
+	for variable, into := range map[string]map[string]string{"GITHUB_ENV": env, "GITHUB_STATE": saved} {
+		set, err := os.ReadFile(f[variable])
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("read %s: %w", variable, err)
+		}
+		if into == nil {
+			continue
+		}
+		if err := parseEnvFile(string(set), into); err != nil {
+			return message(fmt.Sprintf("Unable to process file command '%s' successfully: %v", strings.ToLower(strings.TrimPrefix(variable, "GITHUB_")), err))
+		}
 	}
 	paths, err := os.ReadFile(f["GITHUB_PATH"])
 	if err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -52,13 +52,17 @@ func (w *worker) stepEnv(s step.Step) (map[string]string, error) {
 
 func (w *worker) runStep(ctx context.Context, e entry, env map[string]string) error {
 	s := e.step
-	if e.prefix != "Post " && len(s.Post) > 0 && !w.registered[e.number] {
+	hasPost := len(s.Post) > 0 || s.Uses == step.Remuda
+	if e.prefix != "Post " && hasPost && !w.registered[e.number] {
 		// An action cleans up whichever of its scripts has begun (src/Runner.Worker/ActionRunner.cs:110).
 		w.registered[e.number] = true
 		w.posts = append(w.posts, entry{step: s, number: e.number, prefix: "Post ", script: s.Post, when: expr.StatusFunction("always")})
 	}
 	if w.image != "" && !w.contained {
 		return message("Value cannot be null. (Parameter 'ContainerId')") // src/Runner.Worker/ActionRunner.cs:165
+	}
+	if s.Uses == step.Remuda {
+		return w.runJavaScript(ctx, e, env)
 	}
 	text, err := e.script.Render(w.contexts(env))
 	if err != nil {
@@ -83,12 +87,12 @@ func (w *worker) runStep(ctx context.Context, e entry, env map[string]string) er
 	if !filepath.IsAbs(dir) {
 		dir = filepath.Join(w.workspace, dir)
 	}
-	return w.exec(ctx, argv, dir, vars)
+	return w.exec(ctx, program{argv: argv, dir: dir, env: vars})
 }
 
 // startContainer pulls the image of the job's container. It goes no further: the steps of the job run outside it.
 func (w *worker) startContainer(ctx context.Context) error {
-	if err := w.exec(ctx, []string{"docker", "pull", w.image}, w.workspace, nil); err != nil {
+	if err := w.exec(ctx, program{argv: []string{"docker", "pull", w.image}, dir: w.workspace}); err != nil {
 		return err
 	}
 	w.contained = true
@@ -118,32 +122,46 @@ func (w *worker) hook(script string) func(context.Context) error {
 		if _, err := os.Stat(script); err != nil {
 			return message("File doesn't exist")
 		}
-		return w.exec(ctx, shellOf("", script), w.workspace, nil)
+		return w.exec(ctx, program{argv: shellOf("", script), dir: w.workspace})
 	}
 }
 
-// exec runs one program with the environment of the runner and env, and takes over what it wrote to its command files.
-func (w *worker) exec(ctx context.Context, argv []string, dir string, env map[string]string) error {
+// program is one that a step starts.
+type program struct {
+	argv  []string
+	dir   string
+	env   map[string]string // beside that of the runner
+	saved map[string]string // gets what it saves for its post script; nil: nothing does
+	out   io.Writer         // gets its output; nil: the log
+}
+
+// exec runs a program, and takes over what it wrote to its command files, also if it failed (actions/runner 2.336,
+// src/Runner.Worker/ActionRunner.cs, at the end of RunAsync).
+func (w *worker) exec(ctx context.Context, p program) error {
 	files, err := newCommandFiles(w.temp)
 	if err != nil {
 		return err
 	}
+	if p.out == nil {
+		p.out = w.report
+	}
 	all := maps.Clone(w.environ)
-	maps.Copy(all, env)
+	maps.Copy(all, p.env)
 	maps.Copy(all, files)
-	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Dir = dir
+	cmd := exec.Command(p.argv[0], p.argv[1:]...)
+	cmd.Dir = p.dir
 	for k, v := range all {
 		cmd.Env = append(cmd.Env, k+"="+v)
 	}
-	if err := w.runCommand(ctx, cmd); err != nil {
-		return err
+	err = w.runCommand(ctx, cmd, p.out)
+	if filesErr := files.apply(w.jobEnv, w.environ, p.saved); err == nil {
+		err = filesErr
 	}
-	return files.apply(w.jobEnv, w.environ)
+	return err
 }
 
-// runCommand runs cmd with both outputs into the log, in the order they were written and in pieces of any length.
-func (w *worker) runCommand(ctx context.Context, cmd *exec.Cmd) error {
+// runCommand runs cmd with both outputs into log, in the order they were written and in pieces of any length.
+func (w *worker) runCommand(ctx context.Context, cmd *exec.Cmd, log io.Writer) error {
 	r, out, err := os.Pipe()
 	if err != nil {
 		return fmt.Errorf("make pipe: %w", err)
@@ -160,7 +178,7 @@ func (w *worker) runCommand(ctx context.Context, cmd *exec.Cmd) error {
 		defer close(drained)
 		defer r.Close()
 		// The read ends with the last writer; the log takes everything, so there is no other error.
-		_, _ = io.Copy(w.report, r)
+		_, _ = io.Copy(log, r)
 	}()
 	exited := make(chan error, 1)
 	go func() { exited <- cmd.Wait() }()

@@ -47,8 +47,9 @@ type worker struct {
 	status    string      // of the job so far: success, failure or cancelled
 	stopping  atomic.Bool // the runner itself stops: no step begins any more
 
-	posts      []entry      // registered by what has run; the last one runs first
-	registered map[int]bool // the steps whose post script is among posts, by number
+	posts      []entry                   // registered by what has run; the last one runs first
+	registered map[int]bool              // the steps whose post script is among posts, by number
+	saved      map[int]map[string]string // what the steps of actions have saved for their post script, by number
 
 	// Of the running step: closed when the job ends, nil if it had ended before; and whether the step goes on then.
 	ended    <-chan struct{}
@@ -185,7 +186,7 @@ func (w *worker) prepare(environ []string) error {
 		w.jobEnv = map[string]string{}
 	}
 	w.environ = w.defaults(environ, work)
-	w.registered = map[int]bool{}
+	w.registered, w.saved = map[int]bool{}, map[int]map[string]string{}
 	var err error
 	if len(w.job.Steps) > 0 && len(w.job.Steps[0].Container) > 0 {
 		w.image, err = w.job.Steps[0].Container.Render(w.contexts(nil))

@@ -254,16 +254,33 @@ func (p *parser) step(t *actionlint.Step, defaults *actionlint.Defaults, where s
 // stepContexts are the contexts that the keys of a step may use.
 var stepContexts = []string{"github", "matrix", "env"}
 
-// action reads a call of the stand-in's own action; there is no other.
+// action reads a call of an action. The stand-in knows two.
 func (p *parser) action(t *actionlint.ExecAction, where string, out *step.Step) {
 	if t.Uses == nil {
 		return // which the syntax check has refused
 	}
-	if t.Uses.Value != step.PrePost {
+	switch out.Uses = t.Uses.Value; out.Uses {
+	case step.PrePost:
+		p.prePost(t, where, out)
+	case step.Remuda:
+		for _, input := range sortedInputs(t) {
+			out.With = append(out.With, step.Variable{
+				Name: input.Name.Value, Value: p.template(input.Value, where+".with."+input.Name.Value, stepContexts...),
+			})
+		}
+	default:
 		p.refuse(t.Uses.Pos, `"uses"`, "action "+t.Uses.Value+" in "+where)
-		return
 	}
-	out.Uses = step.PrePost
+}
+
+func sortedInputs(t *actionlint.ExecAction) []*actionlint.Input {
+	return slices.SortedFunc(maps.Values(t.Inputs), func(a, b *actionlint.Input) int {
+		return cmp.Or(cmp.Compare(a.Name.Pos.Line, b.Name.Pos.Line), cmp.Compare(a.Name.Pos.Col, b.Name.Pos.Col))
+	})
+}
+
+// prePost reads the scripts of the stand-in's own action.
+func (p *parser) prePost(t *actionlint.ExecAction, where string, out *step.Step) {
 	into := map[string]*expr.Template{"pre": &out.Pre, "main": &out.Run, "post": &out.Post}
 	for name, input := range t.Inputs {
 		if into[name] == nil {

@@ -95,6 +95,7 @@ func TestAccepted(t *testing.T) {
 		"container":   inJob("container: y"),
 		"condition":   inStep("if: ${{ !cancelled() && github.ref_name == 'main' }}"),
 		"action":      "on: push\njobs:\n  j:\n    runs-on: x\n    steps:\n      - {uses: standin/pre-post@v1, with: {pre: a, main: b, post: c}}\n",
+		"JavaScript":  "on: push\njobs:\n  j:\n    runs-on: x\n    steps:\n      - {uses: remuda-ci/remuda/action@v1, with: {hosts: 2, labels: '${{ github.run_id }}'}}\n",
 		"defaults":    "defaults: {run: {shell: bash, working-directory: sub}}\n" + inJob("defaults: {run: {shell: sh}}"),
 	} {
 		if _, err := workflow.Parse([]byte(source)); err != nil {

@@ -1,5 +1,5 @@
 // Package workflow reads workflow files as GitHub does, as far as the stand-in goes: jobs with needs, runs-on, strategy.matrix,
-// environment, concurrency, container.image, env, steps[].run and steps[].if, the action step.PrePost, if: always() of jobs, and the expressions github.*,
+// environment, concurrency, container.image, env, steps[].run and steps[].if, the actions step.PrePost and step.Remuda, if: always() of jobs, and the expressions github.*,
 // matrix.* and env.*. Anything else is refused by name, with its place.
 package workflow
 

@@ -3,7 +3,7 @@ package step
 
 import "github.com/remuda-ci/remuda/internal/githubsim/expr"
 
-// Step is one step of a job: a script, the stand-in's own action, or what the job's container becomes. Its templates are rendered by
+// Step is one step of a job: a script, an action, or what the job's container becomes. Its templates are rendered by
 // the worker, since env changes while a job runs.
 type Step struct {
 	ID               string        `json:"id,omitempty"`
@@ -14,8 +14,10 @@ type Step struct {
 	Env              []Variable    `json:"env,omitempty"`
 	If               *expr.Node    `json:"if,omitempty"` // nil: success()
 
-	// Uses is the action that the step calls, PrePost or empty. Pre and Post are its scripts; those that are empty are no steps.
+	// Uses is the action that the step calls: PrePost, Remuda or empty. Pre and Post are the scripts of PrePost; those that are empty
+	// are no steps. With are the inputs of Remuda.
 	Uses string        `json:"uses,omitempty"`
+	With []Variable    `json:"with,omitempty"`
 	Pre  expr.Template `json:"pre,omitempty"`
 	Post expr.Template `json:"post,omitempty"`
 
@@ -23,9 +25,12 @@ type Step struct {
 	Container expr.Template `json:"container,omitempty"`
 }
 
-// PrePost is the one action of the stand-in. Its inputs pre, main and post are scripts, which it runs where an action runs its own
+// PrePost is the stand-in's own action. Its inputs pre, main and post are scripts, which it runs where an action runs its own
 // (https://docs.github.com/en/actions/reference/workflows-and-actions/metadata-syntax, "runs.pre").
 const PrePost = "standin/pre-post@v1"
+
+// Remuda is the one action with files: JavaScript, in a directory of the machine that runs it.
+const Remuda = "remuda-ci/remuda/action@v1"
 
 // Variable is one variable of a step's env.
 type Variable struct {
