@@ -8710,7 +8710,7 @@ var code = 0;
 try {
   await (phaseOf(runner) ? post : main)(runner, world);
 } catch (error2) {
-  runner.error(textOf(error2));
+  runner.error(textOf(canceled.signal.aborted ? canceled.signal.reason : error2));
   code = 1;
 }
-process.exit(code);
+process.stdout.write("", () => process.exit(code));

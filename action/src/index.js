@@ -30,7 +30,7 @@ let code = 0;
 try {
   await (phaseOf(runner) ? post : main)(runner, world);
 } catch (error) {
-  runner.error(textOf(error));
+  runner.error(textOf(canceled.signal.aborted ? canceled.signal.reason : error));
   code = 1;
 }
-process.exit(code); // a connection to controld may still be open
+process.stdout.write('', () => process.exit(code)); // a connection to controld may still be open

@@ -40,7 +40,7 @@ test('texts', () => {
   assert.match(textOf(lost('SELF_SIGNED_CERT_IN_CHAIN')), /input ca$/);
 });
 
-function persist(errors, { until = 600_000, signal = new AbortController().signal } = {}) {
+function persist(errors, { until = 599_999.5, signal = new AbortController().signal } = {}) {
   const clock = fakeClock();
   const left = [];
   const said = [];

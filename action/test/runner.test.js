@@ -6,6 +6,9 @@ test('values with line breaks reach the file whole', (t) => {
   const runner = fakeRunner(t);
   runner.output('a', 'one\ntwo\nb<<end');
   runner.output('c', '');
+  const ends = [...runner.read('GITHUB_OUTPUT').matchAll(/^[ac]<<(.*)$/gm)].map(([, end]) => end);
+  assert.equal(new Set(ends).size, 2);
+  for (const end of ends) assert.match(end, /[0-9a-f-]{36}$/);
   assert.deepEqual(runner.told('GITHUB_OUTPUT'), { a: 'one\ntwo\nb<<end', c: '' });
 });
 

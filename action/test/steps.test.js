@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Code } from '@connectrpc/connect';
+import { Code, ConnectError } from '@connectrpc/connect';
 import { Canceled, main } from '../src/main.js';
 import { post } from '../src/post.js';
 import { requestOf } from '../src/provision.js';
@@ -32,6 +32,7 @@ for (const [name, error, phase] of [
   ['refused', answer(Code.PermissionDenied, 'no rule'), 'refused'],
   ['too few hosts', answer(Code.ResourceExhausted, 'found 1 of 2'), 'refused'],
   ['controld failed', answer(Code.Internal, 'oops'), 'asked'],
+  ['a gateway refuses', new ConnectError('HTTP 404', Code.Unimplemented), 'asked'],
   ['nothing is known', lost('CERT_HAS_EXPIRED'), 'asked'],
 ]) {
   test(`a request without hosts: ${name}`, async (t) => {
@@ -53,6 +54,15 @@ for (const [name, release, phase] of [['at once', { instances: [] }, 'returned']
     assert.equal(runner.told('GITHUB_STATE').phase, phase);
   });
 }
+
+test('a step that is canceled before it asked gives nothing back', async (t) => {
+  const runner = fakeRunner(t, given);
+  const w = world({ provision: [], release: [{ instances: [] }] }, AbortSignal.abort(new Canceled()));
+  w.fleet.provision = async (_, { signal }) => signal.throwIfAborted();
+  await assert.rejects(main(runner, w), Canceled);
+  assert.deepEqual(w.fleet.calls, []);
+  assert.equal(runner.told('GITHUB_STATE').phase, 'begun');
+});
 
 test('mode release gives back, and its end does nothing', async (t) => {
   const runner = fakeRunner(t, { INPUT_MODE: 'release' });

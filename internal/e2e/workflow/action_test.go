@@ -145,6 +145,7 @@ func TestActionWaits(t *testing.T) {
 	}
 	leaving.end(1)
 	leaving.says("Run 7202 has given back 0 hosts")
+	leaving.says("::error::The step was canceled.")
 	if leaving.state["phase"] != "returned" {
 		t.Errorf("the canceled step has saved %v", leaving.state)
 	}
@@ -166,10 +167,10 @@ func TestActionWaits(t *testing.T) {
 	leaving.keepsSecrets()
 }
 
-// TestActionGivesBackWhatItMayHave: the runner killed the step, so its job ends without knowing.
+// TestActionGivesBackWhatItMayHave: the runner killed the step, so its job ends without knowing. This one is with `controld dev`.
 func TestActionGivesBackWhatItMayHave(t *testing.T) {
 	t.Parallel() // it waits more than it works
-	s := newStage(t)
+	s := newDevStage(t)
 	step := s.step("7301", nil)
 	step.phase(0)
 	step.state["phase"] = "asked"

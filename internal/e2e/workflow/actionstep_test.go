@@ -51,11 +51,14 @@ type actionStep struct {
 // step makes a step. Its inputs reach the controld of the stage.
 func (s *stage) step(runID string, inputs map[string]string) *actionStep {
 	s.Helper()
-	authority, err := os.ReadFile(s.authority.file)
-	if err != nil {
-		s.Fatal(err)
+	all := map[string]string{"address": "http://" + s.daemon.GRPCAddr, "audience": audience, "timeout": "5m"}
+	if s.authority != nil {
+		authority, err := os.ReadFile(s.authority.file)
+		if err != nil {
+			s.Fatal(err)
+		}
+		all["address"], all["ca"] = s.daemon.GRPCAddr, string(authority)
 	}
-	all := map[string]string{"address": s.daemon.GRPCAddr, "audience": audience, "ca": string(authority), "timeout": "5m"}
 	for name, value := range inputs {
 		all[name] = value
 	}

@@ -1,6 +1,7 @@
 package workflow_test
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -39,11 +40,45 @@ func TestExamplesAreValid(t *testing.T) {
 	}
 }
 
-// example is examples/workflow.yml with the values of its env that are each
+// withAction is examples/workflow.yml with the address and the audience of the test, and nothing else, changed.
+func (s *stage) withAction() string {
+	s.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "examples", "workflow.yml"))
+	if err != nil {
+		s.Fatal(err)
+	}
+	return s.reaching(string(text))
+}
+
+// reaching is a workflow with the address and the audience of the test in the place of those of the documents.
+func (s *stage) reaching(workflow string) string {
+	s.Helper()
+	const address = "{address: 'remuda.acme.com:443'"
+	if n := strings.Count(workflow, address); n != 1 {
+		s.Fatalf("the workflow has %d addresses", n)
+	}
+	return strings.Replace(workflow, address, fmt.Sprintf("{address: '%s', audience: '%s'", s.daemon.GRPCAddr, audience), 1)
+}
+
+// releaseJob is the job of docs/callers.md that gives the hosts back.
+func (s *stage) releaseJob() string {
+	s.Helper()
+	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "callers.md"))
+	if err != nil {
+		s.Fatal(err)
+	}
+	job := regexp.MustCompile("(?s)```yaml\n(  release:\n.*?)```").FindSubmatch(page)
+	if job == nil {
+		s.Fatal("docs/callers.md has no job that releases")
+	}
+	return s.reaching(string(job[1]))
+}
+
+// example is examples/workflow-curl.yml with the values of its env that are each
 // user's own, and nothing else, changed.
 func (s *stage) example() string {
 	s.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "examples", "workflow.yml"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "examples", "workflow-curl.yml"))
 	if err != nil {
 		s.Fatal(err)
 	}

@@ -41,6 +41,8 @@ func (s *stage) hireMachines(tools toolset) {
 	if tools == ourTools {
 		path = toolsDir + ":" + os.Getenv("PATH")
 	}
+	node, script := node(s.T)
+	path = filepath.Dir(node) + ":" + path // GitHub's runner has a Node.js of its own for actions
 	program := filepath.Join(testrun.System.Dir(s.T), "standin-runner")
 	ctx, stop := context.WithCancel(s.ctx)
 	var running sync.WaitGroup
@@ -48,7 +50,10 @@ func (s *stage) hireMachines(tools toolset) {
 		running.Go(func() {
 			hosted := runner.Hosted{
 				URL: s.github.URL(), Owner: owner, Runner: program, Output: s.log,
-				Env: []string{"PATH=" + path, "SSL_CERT_FILE=" + s.authority.file},
+				Env: []string{
+					"PATH=" + path, "SSL_CERT_FILE=" + s.authority.file, "NODE_EXTRA_CA_CERTS=" + s.authority.file,
+					runner.ActionVariable + "=" + filepath.Dir(filepath.Dir(script)),
+				},
 			}
 			if err := hosted.Run(ctx); err != nil {
 				s.Errorf("a machine of GitHub's: %v", err)

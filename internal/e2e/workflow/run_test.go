@@ -14,9 +14,88 @@ import (
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
-// TestExample: the workflow gets itself hosts, its jobs run on them, and it
-// gives them back; the next run gets the same ones.
+// TestExample: the workflow gets itself hosts by the Action, and its jobs run on them. Its own last job gives them back, or the end of the
+// run. Each run gets the same ones.
 func TestExample(t *testing.T) {
+	t.Parallel() // it waits more than it works
+	s := newStage(t)
+	s.hireMachines(anyTools)
+	s.start("1101", s.withAction()+s.releaseJob())
+	s.succeeds("1101")
+	hosts := s.pooled(2)
+	first := s.run("1101")
+	if d := cmp.Diff([]string{"hosts: success", "test (1): success", "test (2): success", "release: success"}, conclusions(first)); d != "" {
+		t.Errorf("jobs: %s", d)
+	}
+	ran := []string{hostOf(first.Jobs[1]), hostOf(first.Jobs[2])}
+	slices.Sort(ran)
+	if d := cmp.Diff(hosts, ran); d != "" {
+		t.Errorf("the jobs did not run on the hosts: %s", d)
+	}
+	if d := cmp.Diff([]string{"Provision OK", "Release OK"}, s.calls("1101")); d != "" {
+		t.Errorf("calls of the run: %s", d)
+	}
+
+	s.hear() // from now on the end of a run is enough
+	s.start("1102", s.withAction())
+	s.succeeds("1102")
+	second := s.run("1102")
+	if log := second.Jobs[0].Log; !strings.Contains(log, "(2 from the pool, 0 launched)") {
+		t.Errorf("the second run got other hosts:\n%s", log)
+	}
+	s.heardTheEndOf("1102")
+	if d := cmp.Diff(hosts, s.pooled(2)); d != "" {
+		t.Errorf("after the second run: %s", d)
+	}
+	if d := cmp.Diff([]string{"Provision OK"}, s.calls("1102")); d != "" {
+		t.Errorf("calls of the second run: %s", d)
+	}
+
+	alone, _, _ := strings.Cut(strings.Replace(s.withAction(), "hosts: 2", "hosts: 2, mode: job", 1), "  test:\n")
+	s.start("1103", alone)
+	s.succeeds("1103")
+	third := s.run("1103")
+	if log := third.Jobs[0].Log; !strings.Contains(log, "Run 1103 has given back 2 hosts") {
+		t.Errorf("the end of the job says:\n%s", log)
+	}
+	s.pooled(2)
+	s.noTokenIsIn(s.log.String() + logs(first) + logs(second) + logs(third))
+}
+
+// TestCanceledAction: the runner ends the step that waits, and then it runs the end of the job. Both have the step's tokens.
+func TestCanceledAction(t *testing.T) {
+	t.Parallel() // it waits more than it works
+	s := newStage(t)
+	s.hireMachines(anyTools)
+	if _, err := s.admin.PausePool(s.ctx, &remudav1.PausePoolRequest{Pool: "default", Reason: "the racks are being moved"}); err != nil {
+		t.Fatal(err)
+	}
+	s.start("1201", s.withAction())
+	s.eventually(func() string {
+		if log := s.run("1201").Jobs[0].Log; !strings.Contains(log, "pool default is paused") {
+			return "the log does not say why: " + log
+		}
+		return ""
+	})
+	if err := s.github.Cancel(s.ctx, "1201"); err != nil {
+		t.Fatal(err)
+	}
+	run, err := s.github.WaitRun(s.ctx, "1201", nil)
+	if err != nil || run.Conclusion != "cancelled" {
+		t.Fatalf("the run came out as %q: %v", run.Conclusion, err)
+	}
+	log := run.Jobs[0].Log
+	if !strings.Contains(log, "Run 1201 has given back 0 hosts") || strings.Count(log, "Waiting for 2 hosts") != 1 {
+		t.Errorf("the canceled step and the end of its job say:\n%s", log)
+	}
+	if got := s.calls("1201"); strings.Count(strings.Join(got, ","), "Release OK") != 1 {
+		t.Errorf("calls of the run: %v", got)
+	}
+	s.noTokenIsIn(logs(run))
+}
+
+// TestExampleWithoutAction: the same by grpcurl.
+func TestExampleWithoutAction(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	s := newStage(t)
 	s.hireMachines(anyTools)
