@@ -289,7 +289,7 @@ func (i *install) configured(here *strings.Replacer) {
 	role := i.resources()["HostRole"]
 	i.account.roleARN = strings.TrimSpace(i.aws("iam", "get-role", "--role-name", role, "--query", "Role.Arn", "--output", "text"))
 	out := &buffer{also: i.log}
-	i.controld = start(i.TB, out, i.account.controld.Environ(), "controld", "serve", "--config", i.config)
+	i.controld = start(i.TB, out, i.account.controld.Environ(), testrun.System.Dir(i.TB), "controld", "serve", "--config", i.config)
 	i.Cleanup(func() {
 		i.controld.kill()
 		if i.Failed() {
