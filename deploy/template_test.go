@@ -4,6 +4,7 @@ package deploy_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/remuda-ci/remuda/internal/awstest/templates"
@@ -26,6 +27,14 @@ func TestTheTemplateIsSmallEnough(t *testing.T) {
 	info, err := os.Stat(template(t))
 	if err != nil || info.Size() > largestTemplate {
 		t.Errorf("%v %v, want at most %d bytes", info, err, largestTemplate)
+	}
+}
+
+// TestFewerReplicas: a smaller group has fewer instances only where their number is written. CloudFormation leaves the number alone otherwise.
+func TestFewerReplicas(t *testing.T) {
+	text, err := os.ReadFile(template(t))
+	if err != nil || !strings.Contains(string(text), "\n      MinSize: !Ref Replicas\n      DesiredCapacity: !Ref Replicas ") {
+		t.Errorf("%v: the group of controld has no DesiredCapacity beside its MinSize", err)
 	}
 }
 
