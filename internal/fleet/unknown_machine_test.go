@@ -58,3 +58,34 @@ func TestASilentHostOfAnUnknownMachineIsGone(t *testing.T) {
 		}
 	})
 }
+
+// The store takes no reports, so that no host can be heard, and the cloud shows none of them. That shows no host's end.
+func TestHostsThatCannotBeHeardAreNotGone(t *testing.T) {
+	inBubbleOf(t, func(*fleet.Options) {}, func(ctx context.Context, t *testing.T, w *world) {
+		w.mustProvision(ctx, demand("1", "a", 10))
+		time.Sleep(10 * time.Minute)
+		w.deafen(w.records())
+		w.fleet = w.newFleet("b", func(o *fleet.Options) { o.Compute = elsewhere{o.Compute} })
+		go w.fleet.Sweep(ctx)
+		time.Sleep(12 * time.Minute)
+		if err := w.fleet.Drive(ctx, w.fleet.NewRefresh(false), patience); err != nil {
+			t.Fatal(err)
+		}
+		w.mustEndNone("the sweeps and a refresh")
+	})
+}
+
+// After an outage of the store the reports are old, and agents need a moment to write others. Until they have, the cloud shows none of the hosts.
+func TestHostsThatCouldNotReportYetAreNotGone(t *testing.T) {
+	inBubbleOf(t, func(*fleet.Options) {}, func(ctx context.Context, t *testing.T, w *world) {
+		w.mustProvision(ctx, demand("1", "a", 10))
+		w.deafen(w.records())
+		time.Sleep(10 * time.Minute)
+		w.fleet = w.newFleet("b", func(o *fleet.Options) { o.Compute = elsewhere{o.Compute} })
+		go w.fleet.Sweep(ctx)
+		time.Sleep(20 * time.Second)
+		w.set(func() { clear(w.deaf) })
+		time.Sleep(10 * time.Minute)
+		w.mustEndNone("the sweeps")
+	})
+}

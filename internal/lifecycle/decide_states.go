@@ -337,6 +337,10 @@ func (v decider) terminated() Decision {
 		return keep(v.now.Add(v.p.EndPoll), v.awaitingMachineEnd())
 	case v.Cloud.State != MachineGone:
 		return v.endMachine(v.machineStillRuns())
+	case !v.Cloud.Shown() && v.now.Before(r.UpdatedAt.Add(shownAfterEnd)):
+		d := v.endMachine(v.endNotShown())
+		d.CheckAt = v.now.Add(time.Minute)
+		return d
 	case r.RunnerName != "" && !v.runnerGone() && v.now.Before(r.UpdatedAt.Add(v.p.ForgetAfter)):
 		d := act(ActionDeleteRunner, deletesRunner)
 		d.CheckAt = v.now.Add(v.p.DrainPoll)
@@ -346,6 +350,9 @@ func (v decider) terminated() Decision {
 	}
 	return act(ActionForget, v.endConfirmed())
 }
+
+// shownAfterEnd is for how long EC2 shows a machine that has ended, about. Until then one that it does not show may run, and keeps its room.
+const shownAfterEnd = time.Hour
 
 func (v decider) endMachine(why Reason) Decision {
 	d := act(ActionEndMachine, why)

@@ -239,6 +239,9 @@ var hosts = map[string]func(*lifecycle.Facts, *lifecycle.Policy){
 		p.Standby = lifecycle.StandbyListening
 	},
 	"terminated": func(f *lifecycle.Facts, _ *lifecycle.Policy) { f.Record.State = lifecycle.StateTerminated },
+	"terminated, 59m ago": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
+		f.Record.State, f.Record.UpdatedAt = lifecycle.StateTerminated, now.Add(-59*time.Minute)
+	},
 	"terminated, no runner on GitHub": func(f *lifecycle.Facts, _ *lifecycle.Policy) {
 		f.Record.State, f.Runner = lifecycle.StateTerminated, &lifecycle.Runner{Gone: true}
 	},

@@ -10,7 +10,7 @@ import (
 )
 
 func (l *life) cloud(args []string) error {
-	m := lifecycle.Machine{InstanceID: hostKey, HostKey: hostKey, State: lifecycle.MachineState(args[0])}
+	m := lifecycle.Machine{InstanceID: hostKey, HostKey: hostKey, Hardware: shown, State: lifecycle.MachineState(args[0])}
 	switch args[0] {
 	case "unknown":
 		l.facts.Cloud = nil

@@ -5,7 +5,7 @@ import "time"
 // MachineState is what the cloud says of a machine.
 type MachineState string
 
-// The machine states. A machine that the cloud no longer knows is gone.
+// The machine states. A machine that the cloud does not know is gone too: see Machine.Shown.
 const (
 	MachinePending MachineState = "pending"
 	MachineRunning MachineState = "running"
@@ -46,6 +46,9 @@ type Machine struct {
 	// Bypass is set by an operator's tag: scale-down leaves the machine alone.
 	Bypass bool
 }
+
+// Shown reports whether the cloud shows the machine, running or ended. EC2 shows an ended one for about an hour.
+func (m Machine) Shown() bool { return m.InstanceType != "" }
 
 // From reports whether the launch of an order made the machine. Request ids are unique within a run.
 func (m Machine) From(o LaunchOrder) bool {

@@ -112,7 +112,7 @@ func TestARunThatIsLeft(t *testing.T) {
 // Why the cloud ended a machine is said with the host.
 func TestTheReasonOfAMachinesEnd(t *testing.T) {
 	r := lifecycle.Record{HostKey: "h", State: lifecycle.StateCreated, RunID: "7", RequestID: "q", Assignment: 1, Threshold: now.Add(time.Hour)}
-	gone := &lifecycle.Machine{State: lifecycle.MachineGone, EndReason: "Client.InternalError: Client error on launch"}
+	gone := &lifecycle.Machine{Hardware: shown, State: lifecycle.MachineGone, EndReason: "Client.InternalError: Client error on launch"}
 	d := lifecycle.Decide(lifecycle.Facts{Record: r, Cloud: gone}, now, lifecycle.DefaultPolicy())
 	if want := "EC2 says that the machine is gone: Client.InternalError: Client error on launch"; d.Reason != want || d.Code != lifecycle.ReasonMachineGone {
 		t.Errorf("%s: %q, want %q", d.Code, d.Reason, want)
@@ -125,7 +125,7 @@ func TestWhatEndsLeaveARun(t *testing.T) {
 	ready := lifecycle.Request{Outcome: lifecycle.OutcomeReady, Taken: taken}
 	released, without, open := ready, ready, ready
 	released.ReleasedAt, without.Taken, open.Outcome = now, nil, lifecycle.OutcomeOpen
-	gone := &lifecycle.Machine{State: lifecycle.MachineGone}
+	gone := &lifecycle.Machine{Hardware: shown, State: lifecycle.MachineGone}
 	starting := lifecycle.Record{HostKey: "h", State: lifecycle.StateCreated, RunID: "7", RequestID: "q", Assignment: 1, Threshold: now.Add(time.Hour)}
 	running, over, clean := starting, starting, starting
 	running.State, over.State, over.Threshold = lifecycle.StateRunning, lifecycle.StateRunning, now
@@ -168,7 +168,7 @@ func TestWhatEndsLeaveARun(t *testing.T) {
 // A host that left a run is not forgotten before a sweep has looked at the run.
 func TestWhoLeftARunIsNotForgotten(t *testing.T) {
 	r := lifecycle.Record{State: lifecycle.StateTerminated, DueAt: now, LostBy: &lifecycle.LostRun{RunID: "7"}}
-	facts := lifecycle.Facts{Record: r, Cloud: &lifecycle.Machine{State: lifecycle.MachineGone}}
+	facts := lifecycle.Facts{Record: r, Cloud: &lifecycle.Machine{Hardware: shown, State: lifecycle.MachineGone}}
 	if d := lifecycle.Decide(facts, now, lifecycle.DefaultPolicy()); d.Action != lifecycle.ActionKeep || !d.CheckAt.After(now) {
 		t.Errorf("%s, want keep", outcome(d))
 	}

@@ -86,7 +86,7 @@ func TestEveryLifeEnds(t *testing.T) {
 			case d.Action == lifecycle.ActionKeep && w.rec().LostBy != nil:
 				w.facts.Record.LostBy = nil // a sweep has looked at the run
 			case d.Action == lifecycle.ActionEndMachine:
-				w.facts.Cloud = &lifecycle.Machine{State: lifecycle.MachineGone}
+				w.facts.Cloud = &lifecycle.Machine{Hardware: shown, State: lifecycle.MachineGone}
 			case d.Code == lifecycle.ReasonNotHeardYet: // the replica that sweeps reads the store
 				w.facts.StoreUpSince, w.now = w.now, w.now.Add(w.policy.Silence)
 			default:

@@ -211,6 +211,9 @@ func (v decider) drifted() Reason {
 }
 
 func (v decider) machineGone() Reason {
+	if !v.Cloud.Shown() {
+		return Because(ReasonMachineGone, "%s does not show the machine, and its agent is not heard", v.p.CloudName())
+	}
 	if why := v.Cloud.EndReason; why != "" {
 		return Because(ReasonMachineGone, "%s says that the machine is gone: %s", v.p.CloudName(), why)
 	}
@@ -231,6 +234,10 @@ func (v decider) awaitingMachineEnd() Reason {
 
 func (v decider) machineStillRuns() Reason {
 	return Because(ReasonMachineStillRuns, "%s still runs the machine", v.p.CloudName())
+}
+
+func (v decider) endNotShown() Reason {
+	return Because(ReasonMachineStillRuns, "%s does not show the machine, which may still run", v.p.CloudName())
 }
 
 func (v decider) lostRunPending() Reason {

@@ -129,9 +129,9 @@ var endRules = []rule{
 			case lifecycle.ActionKeep, lifecycle.ActionEndMachine:
 				return !s.gone() || s.is("terminated, forgotten")
 			case lifecycle.ActionDeleteRunner:
-				return s.gone() && s.host == "terminated"
+				return s.gone() && (s.host == "terminated" || s.host == "terminated, 59m ago")
 			case lifecycle.ActionForget:
-				return s.gone() && s.host != "terminated" && s.host != "terminated, forgotten"
+				return s.gone() && s.host != "terminated" && s.host != "terminated, 59m ago" && s.host != "terminated, forgotten"
 			}
 			return false
 		}},

@@ -53,7 +53,7 @@ type axis struct {
 }
 
 var axes = []axis{
-	{"cloud", []string{"unknown", "running", "impaired", "ending", "gone"}, func(s *scene) *string { return &s.cloud }},
+	{"cloud", []string{"unknown", "running", "impaired", "ending", "unshown", "gone"}, func(s *scene) *string { return &s.cloud }},
 	{"hold", []string{"-", "held"}, func(s *scene) *string { return &s.hold }},
 	{"busy", []string{"-", "busy"}, func(s *scene) *string { return &s.busy }},
 	{"notice", []string{"-", "interrupted"}, func(s *scene) *string { return &s.notice }},
@@ -251,7 +251,8 @@ var machines = map[string]*lifecycle.Machine{
 	"running":  {InstanceID: hostKey, State: lifecycle.MachineRunning},
 	"impaired": {InstanceID: hostKey, State: lifecycle.MachineRunning, Impaired: true},
 	"ending":   {InstanceID: hostKey, State: lifecycle.MachineEnding},
-	"gone":     {InstanceID: hostKey, State: lifecycle.MachineGone},
+	"unshown":  {InstanceID: hostKey, State: lifecycle.MachineGone},
+	"gone":     {InstanceID: hostKey, State: lifecycle.MachineGone, Hardware: lifecycle.Hardware{InstanceType: "m7i.large"}},
 }
 
 func (s scene) requestOf(f lifecycle.Facts) *lifecycle.Request {
@@ -296,3 +297,6 @@ func golden(t *testing.T, name, got string) {
 		t.Errorf("%s differs; review, then go test -update (-want +got):\n%s", path, diff)
 	}
 }
+
+// shown is the hardware of a machine that EC2 shows.
+var shown = machines["gone"].Hardware

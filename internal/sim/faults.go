@@ -49,6 +49,7 @@ func (l *life) scheduleFaults() {
 	l.scheduleServiceFaults()
 	l.massSilence()
 	l.wrongClocks()
+	l.blindCloud()
 	l.loseTables()
 	l.drains()
 	l.pauses()

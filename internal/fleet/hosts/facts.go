@@ -49,9 +49,8 @@ func (hs *Hosts) factsOf(ctx context.Context, records []lifecycle.Record, report
 		if report, ok := reports[r.HostKey]; ok {
 			fact.Report = &report
 		}
-		if hs.contradicted(fact, now) {
-			hs.Log.Warn("a host reports, and the cloud does not know its machine; it is not taken for gone", logkey.Instance, r.InstanceID)
-			fact.Cloud = nil
+		if m := fact.Cloud; m != nil && m.State == lifecycle.MachineGone && !m.Shown() && fact.Report != nil && now.Sub(fact.Report.HeartbeatAt) < hs.Policy(r.Pool).Silence {
+			hs.Log.Warn("a host reports, and the cloud does not show its machine; it is not taken for gone", logkey.Instance, r.InstanceID)
 		}
 		if fact.Request, err = hs.requestIfReadable(ctx, r, requests); err != nil {
 			return nil, err
@@ -60,17 +59,6 @@ func (hs *Hosts) factsOf(ctx context.Context, records []lifecycle.Record, report
 	}
 	return facts, nil
 }
-
-// contradicted reports whether the agent has just reported from a machine that the cloud does not know. Whole answers are empty if controld
-// asks another region or account than the hosts are in, or if EC2 shows too little for a while. The machine is then unknown, and not gone:
-// if it really is gone, its agent falls silent. A machine that the cloud shows as ended is gone whatever its agent says.
-func (hs *Hosts) contradicted(f lifecycle.Facts, now time.Time) bool {
-	return f.Cloud != nil && f.Cloud.State == lifecycle.MachineGone && !shown(*f.Cloud) &&
-		f.Report != nil && now.Sub(f.Report.HeartbeatAt) < hs.Policy(f.Record.Pool).Silence
-}
-
-// shown reports whether the cloud knows the machine.
-func shown(m lifecycle.Machine) bool { return m.InstanceType != "" }
 
 // requestIfReadable is RequestOf, except that a request that cannot be read counts as unknown
 // (nil), like one that is gone. An unknown request gets no host released or replaced; other
@@ -140,7 +128,7 @@ func (hs *Hosts) Describe(ctx context.Context, records []lifecycle.Record, now t
 	}
 	byID := make(map[string]lifecycle.Machine, len(machines))
 	for _, m := range machines {
-		if shown(m) || !young[m.InstanceID] {
+		if m.Shown() || !young[m.InstanceID] {
 			byID[m.InstanceID] = m
 		}
 	}

@@ -150,9 +150,10 @@ const (
 	FaultDrain        Fault = "operator drains"
 	FaultPause        Fault = "operator pauses a pool"
 	FaultReplicaClock Fault = "replica: clock hours off"
+	FaultCloudBlind   Fault = "compute: shows no machine"
 )
 
-var ownLives = []Fault{FaultDrain, FaultPause, FaultReplicaClock}
+var ownLives = []Fault{FaultDrain, FaultPause, FaultReplicaClock, FaultCloudBlind}
 
 var lossFaults = []Fault{FaultTableLost, FaultRowsLost, FaultRequestsLost, FaultReportsLost, FaultRestored, FaultJobsLost, FaultJobsRestored, FaultLeasesLost}
 

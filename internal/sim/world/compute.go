@@ -44,6 +44,10 @@ func (c ComputePort) call(what string, changes bool, do func() error) error {
 	return err
 }
 
+// blind reports whether the cloud answers, and shows no machine. What a launch made is found by its token nevertheless: a cloud that does not even
+// show that is left to the tests of internal/fleet.
+func (c ComputePort) blind() bool { return c.w.Now.Before(c.w.CloudBlindUntil) }
+
 func (c ComputePort) Launch(_ context.Context, order lifecycle.LaunchOrder) ([]lifecycle.Machine, error) {
 	var got []lifecycle.Machine
 	err := c.call("launch", true, func() (err error) {
@@ -81,6 +85,9 @@ func (c ComputePort) Describe(_ context.Context, instanceIDs []string) ([]lifecy
 		got, err = c.w.Compute.Describe(engine.Background, instanceIDs)
 		for i, m := range got {
 			got[i] = c.w.Machines[m.InstanceID].lagging(c.w, m)
+			if c.blind() {
+				got[i] = lifecycle.Machine{InstanceID: m.InstanceID, State: lifecycle.MachineGone}
+			}
 		}
 		return err
 	})
@@ -92,6 +99,9 @@ func (c ComputePort) List(_ context.Context, page lifecycle.PageOf) (lifecycle.P
 	var got lifecycle.Page[lifecycle.Machine]
 	err := c.call("list machines", false, func() error {
 		c.w.Sees(SeesMachines)
+		if c.blind() {
+			return nil
+		}
 		all, err := c.w.Compute.List(engine.Background, page)
 		got.Next = all.Next
 		for _, m := range all.Items {

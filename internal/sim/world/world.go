@@ -42,6 +42,8 @@ type World struct {
 	ECS     ECS
 	// StoreAwayUntil and CloudAwayUntil are when the store and the cloud answer again.
 	StoreAwayUntil, CloudAwayUntil time.Time
+	// CloudBlindUntil is until when the cloud answers and shows no machine.
+	CloudBlindUntil time.Time
 	// ReportsAwayUntil is when the store takes reports again: until then all hosts are silent.
 	ReportsAwayUntil time.Time
 	// CalmSince is when the faults ended; zero: they have not.
@@ -86,7 +88,7 @@ func New(c engine.Config) *World {
 func (w *World) Calm() {
 	w.Tell("world", "calm", "")
 	w.Chaos = false
-	w.StoreAwayUntil, w.CloudAwayUntil, w.GitHub.Away, w.ReportsAwayUntil = w.Now, w.Now, w.Now, w.Now
+	w.StoreAwayUntil, w.CloudAwayUntil, w.CloudBlindUntil, w.GitHub.Away, w.ReportsAwayUntil = w.Now, w.Now, w.Now, w.Now, w.Now
 	for _, m := range w.Living() {
 		if m.Host != nil {
 			m.Host.CutOff = w.Now
