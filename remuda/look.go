@@ -1,6 +1,8 @@
 package main
 
 import (
+	"time"
+
 	"github.com/spf13/cobra"
 
 	"github.com/remuda-ci/remuda/internal/cli"
@@ -21,6 +23,21 @@ func newPs(app *cli.App) *cobra.Command {
 	c.Flags().StringSliceVar(&f.States, "state", nil, "only hosts in one of these `STATES`, or with one of these marks, such as running,held")
 	_ = c.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(view.States, cobra.ShellCompDirectiveNoFileComp))
 	return watched(app, c)
+}
+
+func newTop(app *cli.App) *cobra.Command {
+	var f cli.HostsFlags
+	var every time.Duration
+	c := &cobra.Command{
+		Use: "top", Short: "Show the hosts live; keys sort, filter, explain, hold and drain", GroupID: groupLook, Args: cobra.NoArgs,
+		Long: `top shows the hosts and reads them again and again. The last line names the keys: up and down choose a host, enter says why it is here,
+s sorts by pool, state, repository, since or next, r reverses, / filters, h holds for an hour, d drains after a question, q quits.`,
+		Example: "  remuda top\n  remuda top --pool default --every 5s",
+		RunE:    func(c *cobra.Command, _ []string) error { return failure.Of("", app.Top(c.Context(), f, every)) },
+	}
+	hostFilters(c, &f)
+	c.Flags().DurationVar(&every, "every", defaultWatch, "read the hosts every `TIME`")
+	return c
 }
 
 func hostFilters(c *cobra.Command, f *cli.HostsFlags) {

@@ -39,6 +39,9 @@ func (s *stage) onTerminal(environ []string, args ...string) *terminal {
 	if err != nil {
 		s.Fatal(err)
 	}
+	if err := unix.IoctlSetWinsize(int(keys.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 160}); err != nil {
+		s.Fatal(err)
+	}
 	t := &terminal{stage: s, cmd: s.command(args...), keys: keys}
 	t.cmd.Env = append(t.cmd.Env, append([]string{"TERM=xterm", "NO_COLOR="}, environ...)...)
 	t.cmd.Stdin, t.cmd.Stdout, t.cmd.Stderr = screen, screen, screen
@@ -146,4 +149,33 @@ func TestWatchOnTerminal(t *testing.T) {
 	if code, shown := c.end(); code != 0 || !strings.HasPrefix(shown, "\x1b[H\x1b[2J") {
 		t.Errorf("exit code %d, %q", code, shown)
 	}
+}
+
+// TestTop: the live view shows hosts, explains, holds and drains by keys, and gives the terminal back. Without a terminal it is refused.
+func TestTop(t *testing.T) {
+	s := newStage(t)
+	s.must("provision", "acme/shop/41")
+	id := s.hosts()[0].ID
+	top := s.onTerminal([]string{"NO_COLOR=1"}, "top")
+	top.until(id)
+	top.press("\r")
+	top.until("acme/shop")
+	top.press("\x1b[D") // left; escape and h would be Alt-h
+	top.press("h")
+	top.until("held")
+	if got := s.must("ps", "--state", "held"); !strings.Contains(got, id) {
+		t.Errorf("%s is not held:\n%s", id, got)
+	}
+	top.press("d")
+	top.until("[y/N]")
+	top.press("y")
+	top.until("leaves")
+	if got := s.must("ps", "--state", "retiring"); !strings.Contains(got, id) {
+		t.Errorf("%s is not drained:\n%s", id, got)
+	}
+	top.press("q")
+	if code, shown := top.end(); code != 0 || !strings.Contains(shown, "\x1b[?1049l") {
+		t.Errorf("exit code %d, and the screen is not given back: %q", code, shown)
+	}
+	s.fails(2, "ps --watch", "top")
 }
