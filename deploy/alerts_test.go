@@ -3,7 +3,6 @@ package deploy_test
 import (
 	"os"
 	"os/exec"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -54,14 +53,19 @@ func read(t *testing.T, path string) string {
 
 // TestAlerts: Prometheus takes the rules. By its own engine, each alert fires on its fault and on no other, and none on a good day.
 func TestAlerts(t *testing.T) {
+	promtool(t, "check", "rules", "--lint=all", "--lint-fatal", alerts)
+	promtool(t, "test", "rules", "prometheus/alerts_test.yaml")
+}
+
+// promtool runs a command of promtool that has to go well.
+func promtool(t *testing.T, args ...string) {
+	t.Helper()
 	tool, err := exec.CommandContext(t.Context(), "../scripts/alert-tools").Output()
 	if err != nil {
 		t.Fatalf("install promtool: %v", err)
 	}
-	for _, args := range [][]string{{"check", "rules", "--lint=all", "--lint-fatal", alerts}, {"test", "rules", "prometheus/alerts_test.yaml"}} {
-		if out, err := exec.CommandContext(t.Context(), strings.TrimSpace(string(tool)), args...).CombinedOutput(); err != nil {
-			t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
-		}
+	if out, err := exec.CommandContext(t.Context(), strings.TrimSpace(string(tool)), args...).CombinedOutput(); err != nil {
+		t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
 }
 
@@ -75,39 +79,14 @@ func TestEveryAlertIsTested(t *testing.T) {
 	}
 }
 
-var (
-	metric  = regexp.MustCompile(`remuda_[a-z_]+`)
-	matcher = regexp.MustCompile(`([a-z_]+)=~?"([^"]+)"`)
-)
-
-// TestAlertsKnowTheMetrics: what an alert asks for is on the page of metrics, which a test of controld compares with what is served, and so are the
-// values of its labels. Its runbook is the part of the page on the metric, or on another of the same alert.
+// TestAlertsKnowTheMetrics: the runbook of an alert is the part of the page of metrics on its metric, or on one of them.
 func TestAlertsKnowTheMetrics(t *testing.T) {
-	parts := map[string]string{}
-	for part := range strings.SplitSeq(read(t, "../docs/metrics.md"), "\n### ") {
-		name, text, _ := strings.Cut(part, "\n")
-		parts[strings.Trim(name, "`")] = text
-	}
 	const runbook = "https://github.com/remuda-ci/remuda/blob/main/docs/metrics.md#"
+	page := readMetrics(t)
 	for _, a := range readAlerts(t) {
-		var names []string
-		for _, name := range metric.FindAllString(a.Expr, -1) {
-			names = append(names, strings.TrimSuffix(name, "_bucket"))
-		}
-		for _, name := range names {
-			if parts[name] == "" {
-				t.Errorf("%s asks for %s, which is not on the page of metrics", a.Alert, name)
-			}
-			for _, m := range matcher.FindAllStringSubmatch(a.Expr, -1) {
-				for value := range strings.SplitSeq(m[2], "|") {
-					if !strings.Contains(parts[name], "`"+m[1]+"`") || !strings.Contains(parts[name], "`"+value+"`") {
-						t.Errorf("%s asks for %s=%q, which %s does not have", a.Alert, m[1], value, name)
-					}
-				}
-			}
-		}
-		page, found := strings.CutPrefix(a.Annotations["runbook_url"], runbook)
-		if !found || !slices.Contains(names, page) {
+		page.check(a.Alert, a.Expr)
+		part, found := strings.CutPrefix(a.Annotations["runbook_url"], runbook)
+		if !found || !slices.Contains(metricsOf(a.Expr), part) {
 			t.Errorf("%s has the runbook %q", a.Alert, a.Annotations["runbook_url"])
 		}
 		if s := a.Labels["severity"]; s != "page" && s != "ticket" {

@@ -1,0 +1,99 @@
+package deploy_test
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// page is the page of metrics, by metric. A test of controld compares it with what is served.
+type page struct {
+	*testing.T
+	parts map[string]string
+}
+
+func readMetrics(t *testing.T) page {
+	t.Helper()
+	p := page{t, map[string]string{}}
+	for part := range strings.SplitSeq(read(t, "../docs/metrics.md"), "\n### ") {
+		name, text, _ := strings.Cut(part, "\n")
+		p.parts[strings.Trim(name, "`")] = text
+	}
+	return p
+}
+
+var (
+	metricName = regexp.MustCompile(`remuda_[a-z_]+`)
+	matcher    = regexp.MustCompile(`([a-z_]+)=~?"([^"]+)"`)
+	grouping   = regexp.MustCompile(`by \(([^)]+)\)`)
+	label      = regexp.MustCompile("(?m)^- `([a-z]+)`: (.*)$")
+	quoted     = regexp.MustCompile("`([a-z_]+)`")
+)
+
+// metricsOf are the metrics that an expression asks for, each once.
+func metricsOf(expr string) []string {
+	names := map[string]bool{}
+	for _, name := range metricName.FindAllString(expr, -1) {
+		names[strings.TrimSuffix(name, "_bucket")] = true
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// check checks that the page has the metrics of an expression, the labels by which it groups, and the values that it asks for.
+func (p page) check(of, expr string) {
+	p.Helper()
+	for _, name := range metricsOf(expr) {
+		if p.parts[name] == "" {
+			p.Errorf("%s asks for %s, which is not on the page of metrics", of, name)
+		}
+		for _, m := range matcher.FindAllStringSubmatch(expr, -1) {
+			for value := range strings.SplitSeq(m[2], "|") {
+				if !p.has(name, m[1]) || !strings.Contains(p.parts[name], "`"+value+"`") {
+					p.Errorf("%s asks for %s=%q, which %s does not have", of, m[1], value, name)
+				}
+			}
+		}
+		for _, g := range grouping.FindAllStringSubmatch(expr, -1) {
+			for by := range strings.SplitSeq(g[1], ", ") {
+				if !p.has(name, by) {
+					p.Errorf("%s groups by %s, which %s does not have", of, by, name)
+				}
+			}
+		}
+	}
+}
+
+// has reports whether a metric has a label. Prometheus adds that of the instance, and histograms have le.
+func (p page) has(name, by string) bool {
+	return by == "instance" || by == "le" && strings.Contains(p.parts[name], "Histogram") || strings.Contains(p.parts[name], "- `"+by+"`:")
+}
+
+// series are series of a metric: each value that the page has for a label, beside one value of every other.
+func (p page) series(name string) []string {
+	all, others := []string{""}, ""
+	for _, l := range label.FindAllStringSubmatch(p.parts[name], -1) {
+		values := quoted.FindAllStringSubmatch(l[2], -1)
+		if len(values) == 0 {
+			values = [][]string{{"", "any"}}
+		}
+		first := l[1] + `="` + values[0][1] + `", `
+		for i := range all {
+			all[i] += first
+		}
+		for _, v := range values[1:] {
+			all = append(all, others+l[1]+`="`+v[1]+`", `)
+		}
+		others += first
+	}
+	if strings.Contains(p.parts[name], "Histogram") {
+		name, others = name+"_bucket", `le="+Inf", `
+	} else {
+		others = ""
+	}
+	for i := range all {
+		all[i] = name + "{" + all[i] + others + `instance="a"}`
+	}
+	return all
+}
