@@ -80,6 +80,8 @@ type runnerConfig struct {
 	Env map[string]string `yaml:"env"`
 	// MinimumFreeMiB is the disk space that a host must have to be clean.
 	MinimumFreeMiB int64 `yaml:"minimum_free_mib"`
+	// JobSummary has each job's summary say how its host came to the run, as its log does.
+	JobSummary bool `yaml:"job_summary"`
 }
 
 // hookConfig configures a script of the operator.

@@ -98,6 +98,7 @@ var keyRows = []keyRow{
 		return []string{p.Mirrors[0].From, p.Unchanged[2]}
 	}), want: []string{"/opt/other", "/opt/other"}},
 	{key: "runner.env.<variable>", value: "y", on: everywhere, got: ofHost(func(o host.Options) any { return o.Env }), want: map[string]string{"X": "y"}},
+	{key: "runner.job_summary", value: "true", on: everywhere, got: ofHost(func(o host.Options) any { return o.JobSummary }), want: true},
 	{key: "runner.minimum_free_mib", value: "7", on: everywhere, got: ofHost(func(o host.Options) any { return o.MinimumFree }), want: uint64(7 << 20)},
 	{key: "runner.minimum_free_mib", value: "7", on: withUnits, got: ofReset(func(p reset.Plan) any { return p.MinimumFree }), want: uint64(7 << 20)},
 

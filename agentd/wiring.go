@@ -74,7 +74,7 @@ func (c config) hostOptions(s system, assignment int64) host.Options {
 	return host.Options{
 		InstanceID: c.InstanceID, Dir: c.Directory, Program: s.program, Distribution: c.Runner.Distribution,
 		PreRunner: c.PreRunner.Script, PreRunnerLimit: c.PreRunner.Timeout, Env: c.Runner.Env,
-		MinimumFree: c.minimumFree(), StandbyWait: standbyWait,
+		MinimumFree: c.minimumFree(), JobSummary: c.Runner.JobSummary, StandbyWait: standbyWait,
 		Systemd: c.systemd(s, assignment, log.Named("reset")), Logger: log.Named("host"),
 	}
 }

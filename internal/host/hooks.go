@@ -72,6 +72,7 @@ func (h *Host) writeHooks() error {
 		"@JOB_DIR@", shellQuoted(h.path("job")),
 		"@AGENTD@", shellQuoted(h.o.Program),
 		"@STANDBY_POLLS@", strconv.Itoa(int((h.o.StandbyWait+standbyPoll-1)/standbyPoll)),
+		"@JOB_SUMMARY@", strconv.FormatBool(h.o.JobSummary),
 		"@REFUSAL_WAIT@", strconv.FormatFloat(h.o.RefusalWait.Seconds(), 'f', -1, 64),
 	)
 	for name, text := range map[string]string{hookStarted: jobStarted, hookCompleted: jobCompleted} {

@@ -75,6 +75,39 @@ func TestJobStartedHookIntroducesTheHost(t *testing.T) {
 	}
 }
 
+// The summary of a job says how its host came to the run, where that is asked for, and what it says is text and no markup.
+func TestJobStartedHookWritesTheSummary(t *testing.T) {
+	const text = "::group::Remuda: host i-1, cold\nWhat kept it: no <b>capacity</b> & more.\n::endgroup::\n"
+	const want = "# mine\n<details><summary>Remuda: host i-1, cold</summary>\n\n- What kept it: no &lt;b&gt;capacity&lt;/b&gt; &amp; more.\n\n</details>\n\n"
+	file := filepath.Join(t.TempDir(), "summary")
+	t.Setenv("GITHUB_STEP_SUMMARY", file)
+	for name, tt := range map[string]struct {
+		on         bool
+		run        string
+		introduced string
+		want       string
+	}{
+		"on": {true, "101", text, want}, "off": {false, "101", text, "# mine\n"}, "refused": {true, "999", text, "# mine\n"},
+		"nothing to say": {true, "101", "", "# mine\n"}, "no file": {true, "101", text, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBed(t, func(o *host.Options) { o.JobSummary = tt.on })
+			b.check(b.Allow(t.Context(), serving("101", "acme/app")))
+			b.check(b.Introduce(t.Context(), tt.introduced))
+			if tt.want != "" {
+				b.check(os.WriteFile(file, []byte("# mine\n"), 0o600))
+			}
+			if out, ok := b.job("job-started.sh", tt.run, "acme/app"); ok != (tt.run == "101") {
+				t.Errorf("let in: %t, %q", ok, out)
+			}
+			if got, _ := os.ReadFile(file); string(got) != tt.want {
+				t.Errorf("the summary is %q, want %q", got, tt.want)
+			}
+			_ = os.Remove(file)
+		})
+	}
+}
+
 func TestJobStartedHook(t *testing.T) {
 	t.Parallel()
 	none := agent.Allowed{}

@@ -59,6 +59,8 @@ type Options struct {
 	Env map[string]string
 	// MinimumFree is the disk space that a clean host must have, in bytes.
 	MinimumFree uint64
+	// JobSummary has the introduction of the host in the summary of each job too.
+	JobSummary bool
 	// RefusalWait is how long a refused job has to send the hook's message; 0 for DefaultRefusalWait.
 	RefusalWait time.Duration
 	// StandbyWait is how long a job waits on a host in standby until Allow names its run; 0 for DefaultStandbyWait.

@@ -9,7 +9,7 @@
 # scripts of actions still run. So a refusal ends the worker, and the listener
 # then fails the job.
 set -u
-job=@JOB_DIR@
+job=@JOB_DIR@ summary=@JOB_SUMMARY@
 
 # A file that cannot be read allows nothing.
 read_allow() {
@@ -35,7 +35,16 @@ start() {
 	printf 'x' >>"$job/box/jobs" || :
 	printf '%s\n' "${GITHUB_JOB:-}" >"$job/box/busy" || :
 	cat "$job/introduction" 2>/dev/null || : # how the host came to this run
+	summarize 2>/dev/null || :
 	exit 0
+}
+
+# The same, folded, for the page of the run. The runner makes the file for each step, hooks too, and sends what it has.
+summarize() {
+	[ "$summary" = true ] && [ -s "$job/introduction" ] && [ -f "${GITHUB_STEP_SUMMARY:-}" ] || return 0
+	sed -e 's/&/\&amp;/g' -e 's/</\&lt;/g' -e 's/>/\&gt;/g' -e 's/^/- /' \
+		-e 's|^- ::group::\(.*\)$|<details><summary>\1</summary>\n|' -e 's|^- ::endgroup::$|\n</details>\n|' \
+		"$job/introduction" >>"$GITHUB_STEP_SUMMARY"
 }
 
 # When a process started, which tells it from a later one with its pid.
