@@ -201,7 +201,7 @@ var keyRows = []keyRow{
 	{key: "callers.repositories[].forks", value: "true", with: withRule, got: ofRule(func(r policy.Rule) any { return r.Forks }), want: twice(true)},
 	{key: "callers.repositories[].webhook", value: "true", with: withRule + withHooks, got: ofRule(func(r policy.Rule) any { return r.Webhook }), want: twice(true)},
 
-	{key: "webhooks.secret_file", value: "DIR/secret2", with: withHooks, got: func(w *wired) any { return revealed(w.web.Webhooks.Secrets()) }, want: "secret-two<nil>"},
+	{key: "webhooks.secret_file", value: "DIR/secret2", with: withHooks, got: func(w *wired) any { return revealed(w.web.Webhooks.Secrets()) }, want: "secret-number-two<nil>"},
 	{key: "webhooks.secret_file", value: "DIR/secret", got: func(w *wired) any { return w.fleet.Jobs != nil && w.fleet.Jobs.Parse != nil && w.web.Webhooks != nil }, want: true},
 	{key: "webhooks.secret_env", value: "REMUDA_TEST_VALUE", got: func(w *wired) any {
 		if w.web.Webhooks == nil {

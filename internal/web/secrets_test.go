@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,19 +16,21 @@ import (
 )
 
 func TestSecretsOfAText(t *testing.T) {
+	const sixteen = "xxxxxxxxxxxxxxxx"
 	tests := []struct {
 		name, text string
 		want       []lifecycle.Secret
 		err        string
 	}{
-		{"one", "first", []lifecycle.Secret{"first"}, ""},
-		{"one with its line's end", "first\n", []lifecycle.Secret{"first"}, ""},
-		{"of another system", "first\r\nsecond\r\n", []lifecycle.Secret{"first", "second"}, ""},
-		{"two, and blank lines", "\n first of two words \n\n\nsecond\n \n", []lifecycle.Secret{"first of two words", "second"}, ""},
-		{"16", strings.Repeat("x\n", 16), []lifecycle.Secret{"x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x"}, ""},
+		{"one", "the first secret", []lifecycle.Secret{"the first secret"}, ""},
+		{"one with its line's end", "the first secret\n", []lifecycle.Secret{"the first secret"}, ""},
+		{"of another system", "the first secret\r\nthe second secret\r\n", []lifecycle.Secret{"the first secret", "the second secret"}, ""},
+		{"two, and blank lines", "\n first of two words \n\n\nthe second secret\n \n", []lifecycle.Secret{"first of two words", "the second secret"}, ""},
+		{"16", strings.Repeat(sixteen+"\n", 16), slices.Repeat([]lifecycle.Secret{sixteen}, 16), ""},
 		{"none", "", nil, "holds no secret"},
 		{"blank lines alone", " \n\t\n\r\n", nil, "holds no secret"},
-		{"17", strings.Repeat("x\n", 17), nil, "holds 17 secrets; write at most 16"},
+		{"17", strings.Repeat(sixteen+"\n", 17), nil, "holds 17 secrets; write at most 16"},
+		{"one that can be guessed", sixteen + "\n\n" + sixteen[1:], nil, "has a secret of 15 bytes in line 3; write at least 16"},
 		{"a large text", strings.Repeat("x", 16<<10+1), nil, "is larger than 16384 bytes"},
 	}
 	for _, tt := range tests {
@@ -67,7 +70,7 @@ func TestSecretFileIsReadEachTime(t *testing.T) {
 	if _, err := read(); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no file: %v", err)
 	}
-	for _, text := range []string{"first", "second"} {
+	for _, text := range []string{"the first secret", "the second secret"} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -288,8 +288,8 @@ func about(d lifecycle.Webhook) []any {
 	return nil
 }
 
-// webhookSecret is one in a file or a variable.
-var webhookSecret = secretfile.Kind{Noun: "secret"}
+// webhookSecret is one in a file or a variable. One that can be guessed lets anyone have hosts launched.
+var webhookSecret = secretfile.Kind{Noun: "secret", Least: 16}
 
 // SecretSource gives the secrets with which a delivery may be signed. It is
 // asked for each delivery, so that secrets may be replaced while the daemon runs: add
