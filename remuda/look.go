@@ -64,6 +64,13 @@ func newPools(app *cli.App) *cobra.Command {
 	})
 }
 
+func newServices(app *cli.App) *cobra.Command {
+	return watched(app, &cobra.Command{
+		Use: "services", Short: "Show the services of runners on ECS: runners, jobs and what was decided last", GroupID: groupLook, Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return failure.Of("", app.Services(c.Context())) },
+	})
+}
+
 func newWhy(app *cli.App) *cobra.Command {
 	return watched(app, &cobra.Command{
 		Use: "why RUN|HOST|JOB-URL", Short: "Say why a run has, or does not have yet, its hosts, or why a host is here", GroupID: groupLook,

@@ -131,3 +131,29 @@ func (a *App) Pools(ctx context.Context) error {
 		return a.print(view.Pools(pools, a.Now(), a.wide()), "No pool is configured.")
 	})
 }
+
+// Services shows the services of runners on ECS.
+func (a *App) Services(ctx context.Context) error {
+	s, err := a.open()
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	return a.repeat(ctx, func(ctx context.Context) error {
+		var services []*remudav1.Service
+		for req := (&remudav1.ListServicesRequest{PageSize: pageSize}); ; {
+			resp, err := call(ctx, s, DefaultTimeout, "list services", s.fleet.ListServices, req)
+			if err != nil {
+				return err
+			}
+			services = append(services, resp.GetServices()...)
+			if req.PageToken = resp.GetNextPageToken(); req.PageToken == "" {
+				break
+			}
+		}
+		if a.Output.ForPrograms() {
+			return output.Message(a.Stdout, a.Output, &remudav1.ListServicesResponse{Services: services})
+		}
+		return a.print(view.Services(services, a.Now(), a.wide()), "No service is configured.")
+	})
+}

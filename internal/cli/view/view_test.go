@@ -248,3 +248,29 @@ func TestWhyObeysNoText(t *testing.T) {
 		t.Errorf("%d lines: %q", lines, text)
 	}
 }
+
+func TestServices(t *testing.T) {
+	services := []*remudav1.Service{
+		{Name: "render", RunningCount: 1, DesiredCount: 2, QueuedCount: 1000, MoreQueued: true, BusyCount: 1, CheckTime: in(-30 * time.Second),
+			Reason: "1000 jobs wait", Cluster: "main", EcsService: "render-runners", Region: "eu-west-1", Workers: []*remudav1.WorkerVersion{{OnlineCount: 1}, {OnlineCount: 1, OfflineCount: 1}}},
+		{Name: "new"},
+	}
+	for wide, want := range map[bool][]string{
+		false: {"render 1/2 1000+ 1 30s 1000 jobs wait", "new 0/0 0 0 - -"},
+		true:  {"render 1/2 1000+ 1 2026-01-01T11:59:30Z 1000 jobs wait main render-runners eu-west-1 0 2/3", "new 0/0 0 0 - - - - - 0 0/0"},
+	} {
+		got := view.Services(services, now, wide)
+		for i, row := range got.Rows {
+			var texts []string
+			for _, c := range row {
+				texts = append(texts, c.Shown())
+			}
+			if line := strings.Join(texts, " "); line != want[i] {
+				t.Errorf("wide %t: %q, want %q", wide, line, want[i])
+			}
+		}
+		if got.Rows[0][1].Style != table.Warn || got.Rows[1][1].Style != table.Plain {
+			t.Error("fewer runners than there should be are no warning, or as many are one")
+		}
+	}
+}

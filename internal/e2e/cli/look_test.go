@@ -65,6 +65,9 @@ func TestLook(t *testing.T) {
 	if err := json.Unmarshal([]byte(s.must("runs", "-o", "json")), &runs); err != nil || len(runs.Runs) != 2 || runs.Runs[0].RunID != "42" {
 		t.Errorf("runs: %+v, %v", runs, err)
 	}
+	if got := s.remuda("services"); got.code != 0 || got.stdout != "" || got.stderr != "No service is configured.\n" {
+		t.Errorf("services: %+v", got)
+	}
 	for _, name := range []string{"42", "acme/app/42", "https://github.com/acme/app/actions/runs/42/job/7", list.Hosts[0].ID} {
 		if got := s.must("why", name); !strings.Contains(got, "acme/app") && !strings.Contains(got, "asked for 2") {
 			t.Errorf("why %s:\n%s", name, got)
