@@ -286,7 +286,7 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 func TestEveryOptionIsFilled(t *testing.T) {
 	b := newWiringBench(t)
 	w, err := b.wire(b.settings(processes, map[string]string{
-		"systemd": "{limits: {memory_mib: 777}}", "runner.env": "{X: y}", "pre_runner.script": "/opt/pre.sh", "post_release.script": "/opt/post.sh",
+		"systemd": "{limits: {memory_mib: 777}}", "runner.env": "{X: y}", "runner.job_summary": "true", "pre_runner.script": "/opt/pre.sh", "post_release.script": "/opt/post.sh",
 	}), "{}")
 	check(t, err)
 	w.c.Host.Privileged, w.c.Host.JobsReadMetadata = true, true
