@@ -52,6 +52,32 @@ func TestQuestionsOfADay(t *testing.T) {
 	}
 }
 
+// TestTroubleshooting: the page names codes, metrics and commands that there are.
+func TestTroubleshooting(t *testing.T) {
+	text, page, interfaces := read(t, "../docs/troubleshooting.md"), read(t, "../docs/metrics.md"), read(t, "../docs/interfaces.md")
+	commands, codes := inTable.FindAllStringSubmatch(text, -1), 0
+	for _, m := range commands {
+		if m[1] != "remuda why" { // of what, the sentence says
+			understood(t, m[1])
+		}
+	}
+	for _, m := range metrics.FindAllStringSubmatch(text, -1) {
+		if !strings.Contains(page, "### `"+m[1]+"`\n") {
+			t.Errorf("there is no metric %s", m[1])
+		}
+	}
+	for _, row := range regexp.MustCompile("(?m)^\\| ((?:`[a-z_]+`(?:, )?)+) \\|").FindAllStringSubmatch(text, -1) {
+		for code := range strings.SplitSeq(row[1], ", ") {
+			if codes++; !strings.Contains(interfaces, code) {
+				t.Errorf("there is no code %s", code)
+			}
+		}
+	}
+	if len(commands) < 8 || codes < 30 {
+		t.Errorf("%d commands and %d codes were found", len(commands), codes)
+	}
+}
+
 // understood checks a command line as cobra does before it runs one.
 func understood(t *testing.T, line string) {
 	t.Helper()
