@@ -137,13 +137,15 @@ func (b *Batches) stored(ctx context.Context, q lifecycle.Request) (lifecycle.Re
 	return row, nil
 }
 
-// publish notes how far a batch is, for its members.
+// publish notes how far a batch is, for its members. It takes no others: its row is written, which another replica that works on the same request
+// may have done.
 func (b *Batches) publish(g *gathering, row lifecycle.Request, result *made) {
 	if result == nil && len(row.Members) == 0 {
 		result = &made{}
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.drop(g)
 	g.row, g.written = row, true
 	if g.made == nil {
 		g.made = result

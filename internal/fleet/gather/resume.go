@@ -58,7 +58,7 @@ func (r *resume) call(ctx context.Context, now time.Time) (op.Progress, error) {
 	r.env.mu.Lock()
 	g := r.env.known[r.q.RequestID]
 	r.env.mu.Unlock()
-	if g != nil {
+	if g != nil && result != nil {
 		r.env.publish(g, stored, result)
 	}
 	if result == nil {
