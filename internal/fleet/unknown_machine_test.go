@@ -41,8 +41,24 @@ func TestHostsThatReportAreNotGone(t *testing.T) {
 	})
 }
 
-// A host that no longer reports, and that the cloud does not know, is gone.
-func TestASilentHostOfAnUnknownMachineIsGone(t *testing.T) {
+// A host that waits in the pool, no longer reports, and is not shown by the cloud, is ended for its silence.
+func TestASilentPooledHostOfAnUnknownMachineEnds(t *testing.T) {
+	inBubbleOf(t, func(*fleet.Options) {}, func(ctx context.Context, t *testing.T, w *world) {
+		w.mustProvision(ctx, demand("1", "a", 10))
+		w.release(ctx, "1", true)
+		silent := w.records()[0].HostKey
+		w.set(func() { w.deaf[silent] = true })
+		w.fleet = w.newFleet("b", func(o *fleet.Options) { o.Compute = elsewhere{o.Compute} })
+		go w.fleet.Sweep(ctx)
+		time.Sleep(3 * time.Minute)
+		if ended := w.records(lifecycle.StateTerminated); len(ended) != 1 || ended[0].HostKey != silent {
+			t.Errorf("%d hosts were ended, want the silent one", len(ended))
+		}
+	})
+}
+
+// A host that serves a run, no longer reports, and is not shown by the cloud, may have a job. It is kept until that has had its runtime.
+func TestASilentHostOfARunAndAnUnknownMachineHasItsRuntime(t *testing.T) {
 	inBubbleOf(t, func(*fleet.Options) {}, func(ctx context.Context, t *testing.T, w *world) {
 		hosts := w.mustProvision(ctx, demand("1", "a", 10))
 		time.Sleep(10 * time.Minute)
@@ -50,11 +66,10 @@ func TestASilentHostOfAnUnknownMachineIsGone(t *testing.T) {
 		w.fleet = w.newFleet("b", func(o *fleet.Options) { o.Compute = elsewhere{o.Compute} })
 		go w.fleet.Sweep(ctx)
 		time.Sleep(12 * time.Minute)
+		w.mustEndNone("the sweeps")
+		time.Sleep(time.Until(w.record(hosts[0].HostKey).Threshold) + 5*time.Minute)
 		if state := w.record(hosts[0].HostKey).State; state != lifecycle.StateTerminated {
-			t.Errorf("the silent host is %s", state)
-		}
-		if n := len(w.records(lifecycle.StateRunning)); n != len(hosts)-1 {
-			t.Errorf("%d of %d hosts are left", n, len(hosts)-1)
+			t.Errorf("after the longest runtime of its job the silent host is %s", state)
 		}
 	})
 }

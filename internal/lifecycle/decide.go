@@ -206,20 +206,10 @@ func (v decider) workless() bool {
 	return !v.busy() && (v.Report != nil || v.Record.State != StateRunning)
 }
 
-// gone reports whether the machine is gone. One that EC2 does not show is gone only if no operator holds it, and if its agent could have been heard
-// and was not: whole answers are empty if controld asks another region or account than the hosts are in, or if EC2 shows too little for a while.
+// gone reports whether EC2 shows that the machine has ended. One that it does not show is unknown: whole answers are empty if controld asks another
+// region or account than the hosts are in, or if EC2 shows too little for a while. The silence of its agent and its deadlines end such a host.
 func (v decider) gone() bool {
-	switch {
-	case v.Cloud == nil || v.Cloud.State != MachineGone:
-		return false
-	case v.Cloud.Shown():
-		return true
-	case v.Record.Held(v.now):
-		return false
-	case v.Report == nil:
-		return v.Listened(v.now, v.p.Silence)
-	}
-	return v.Silent(v.Report.HeartbeatAt, v.p.Silence)
+	return v.Cloud != nil && v.Cloud.State == MachineGone && v.Cloud.Shown()
 }
 
 // lostMachine ends a host whose machine is as good as gone. If EC2 had announced

@@ -338,9 +338,7 @@ func (v decider) terminated() Decision {
 	case v.Cloud.State != MachineGone:
 		return v.endMachine(v.machineStillRuns())
 	case !v.Cloud.Shown() && v.now.Before(r.UpdatedAt.Add(shownAfterEnd)):
-		d := v.endMachine(v.endNotShown())
-		d.CheckAt = v.now.Add(time.Minute)
-		return d
+		return keep(v.now.Add(time.Minute), v.endNotShown())
 	case r.RunnerName != "" && !v.runnerGone() && v.now.Before(r.UpdatedAt.Add(v.p.ForgetAfter)):
 		d := act(ActionDeleteRunner, deletesRunner)
 		d.CheckAt = v.now.Add(v.p.DrainPoll)

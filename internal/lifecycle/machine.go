@@ -5,7 +5,7 @@ import "time"
 // MachineState is what the cloud says of a machine.
 type MachineState string
 
-// The machine states. A machine that the cloud does not know is gone too: see Machine.Shown.
+// The machine states. A machine that the cloud does not show has the state gone too: see Machine.Shown.
 const (
 	MachinePending MachineState = "pending"
 	MachineRunning MachineState = "running"

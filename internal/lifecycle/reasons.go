@@ -211,9 +211,6 @@ func (v decider) drifted() Reason {
 }
 
 func (v decider) machineGone() Reason {
-	if !v.Cloud.Shown() {
-		return Because(ReasonMachineGone, "%s does not show the machine, and its agent is not heard", v.p.CloudName())
-	}
 	if why := v.Cloud.EndReason; why != "" {
 		return Because(ReasonMachineGone, "%s says that the machine is gone: %s", v.p.CloudName(), why)
 	}
@@ -237,7 +234,7 @@ func (v decider) machineStillRuns() Reason {
 }
 
 func (v decider) endNotShown() Reason {
-	return Because(ReasonMachineStillRuns, "%s does not show the machine, which may still run", v.p.CloudName())
+	return Because(ReasonWaitingForMachineEnd, "%s does not show the machine, which may still run: its end counts as confirmed an hour after the record ended", v.p.CloudName())
 }
 
 func (v decider) lostRunPending() Reason {

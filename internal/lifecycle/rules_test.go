@@ -51,7 +51,7 @@ func (s *seen) reportLost() bool {
 }
 func (s *seen) spoke() bool  { return s.reported() && s.beat == "fresh" }
 func (s *seen) held() bool   { return s.hold == "held" && !s.is("terminated") }
-func (s *seen) gone() bool   { return s.cloud == "gone" || s.cloud == "unshown" && s.believed() }
+func (s *seen) gone() bool   { return s.cloud == "gone" || s.cloud == "unshown" && s.longEnded() }
 func (s *seen) late() bool   { return s.deadline != "ahead" }
 func (s *seen) wanted() bool { return s.request == "unknown" || s.request == "wanted" }
 func (s *seen) ends() bool   { return s.got.Action == lifecycle.ActionTerminate }
@@ -98,16 +98,8 @@ func (s *seen) unsettled() bool {
 // older: the agent reports for an assignment that the record does not have.
 func (s *seen) older() bool { return strings.HasPrefix(s.answer, "newer ") }
 
-// believed: a machine that EC2 does not show counts as gone.
-func (s *seen) believed() bool {
-	if s.is("terminated") {
-		return s.host != "terminated, 59m ago"
-	}
-	return s.missed() && !s.held()
-}
-
-// missed: the agent could have been heard, and was not.
-func (s *seen) missed() bool { return s.fell() || !s.reported() && !s.unheard() }
+// longEnded: the host ended so long ago that EC2 need not show its machine any more.
+func (s *seen) longEnded() bool { return s.is("terminated") && s.host != "terminated, 59m ago" }
 
 // unheard: the agent had no time to report yet.
 func (s *seen) unheard() bool { return s.beat == "unheard" }

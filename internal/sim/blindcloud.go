@@ -7,7 +7,7 @@ import (
 )
 
 // blindLives: in every thirteenth life EC2 shows none of the machines for a while, as when controld asks another region or account. In half of
-// these times the store comes back just before, so that agents have not reported yet.
+// these times the store has just come back, and agents have not reported yet.
 const blindLives = 13
 
 func (l *life) blindCloud() {

@@ -220,6 +220,9 @@ func testTerminate(t *testing.T, c Cloud) {
 	if got := describe(t, c.First, ids[1])[0].State; got == lifecycle.MachineGone {
 		t.Error("the other machine is gone as well")
 	}
+	if !describe(t, c.Second, ids[0])[0].Shown() {
+		t.Error("a machine that has just ended is not shown, as one that is unknown")
+	}
 	if err := c.First.Terminate(t.Context(), nil); err != nil {
 		t.Errorf("terminate nothing: %v", err)
 	}

@@ -123,7 +123,7 @@ func (t *hostExplainer) askCloud(ctx context.Context) string {
 	}
 	t.Cloud = &m
 	if !m.Shown() {
-		return name + " does not show its machine: it ended an hour ago or more, or controld asks another region or account than it is in."
+		return name + " does not show its machine: it ended more than an hour ago, or controld asks another region or account than it is in."
 	}
 	says := map[lifecycle.MachineState]string{
 		lifecycle.MachinePending: "is starting", lifecycle.MachineRunning: "runs", lifecycle.MachineEnding: "is ending", lifecycle.MachineGone: "is gone",

@@ -49,9 +49,6 @@ func (hs *Hosts) factsOf(ctx context.Context, records []lifecycle.Record, report
 		if report, ok := reports[r.HostKey]; ok {
 			fact.Report = &report
 		}
-		if m := fact.Cloud; m != nil && m.State == lifecycle.MachineGone && !m.Shown() && fact.Report != nil && now.Sub(fact.Report.HeartbeatAt) < hs.Policy(r.Pool).Silence {
-			hs.Log.Warn("a host reports, and the cloud does not show its machine; it is not taken for gone", logkey.Instance, r.InstanceID)
-		}
 		if fact.Request, err = hs.requestIfReadable(ctx, r, requests); err != nil {
 			return nil, err
 		}
@@ -105,12 +102,28 @@ func (hs *Hosts) LoadFactsWithCloud(ctx context.Context, keys []string, reports 
 		hs.Log.Warn("EC2 does not answer; deciding without it", logkey.Error, err)
 		clouds = nil
 	}
+	hs.warnOfUnshown(clouds)
 	if records, err = hs.Store.Instances(ctx, keys); err != nil {
 		return nil, fmt.Errorf("read hosts: %w", err)
 	}
 	// Terminated hosts are the due sweep's.
 	living := slices.DeleteFunc(records, func(r lifecycle.Record) bool { return r.State == lifecycle.StateTerminated })
 	return hs.factsOf(ctx, living, reports, clouds, now)
+}
+
+// warnOfUnshown logs that the cloud does not show some machines. To lifecycle.Decide these are unknown, and not gone.
+func (hs *Hosts) warnOfUnshown(clouds map[string]lifecycle.Machine) {
+	var unshown []string
+	for id, m := range clouds {
+		if !m.Shown() {
+			unshown = append(unshown, id)
+		}
+	}
+	if len(unshown) > 0 {
+		slices.Sort(unshown)
+		hs.Log.Warn("EC2 does not show machines of hosts: they ended more than an hour ago, or controld asks another region or account",
+			logkey.Count, len(unshown), logkey.Instance, unshown[0])
+	}
 }
 
 // Describe asks the cloud about hosts, by instance id. The cloud may not know a new machine yet: while the

@@ -10,16 +10,13 @@ import (
 )
 
 // checkTerminated checks that a host ends only for the reasons of the design.
-func (w *Watcher) checkTerminated(l *history, before, after lifecycle.Record) {
+func (w *Watcher) checkTerminated(l *history, before lifecycle.Record) {
 	m := w.Machines[before.InstanceID]
 	if m == nil || m.State == lifecycle.MachineGone || m.State == lifecycle.MachineEnding || m.Impaired || m.Ordered {
 		return
 	}
 	if before.Hold.After(w.Now.Add(clockSlack)) && !before.FleetHeld {
 		w.Broken(RuleHeld, "%s is ended while held until %s; %s", before.HostKey, engine.SinceEpoch(before.Hold), w.why(l))
-	}
-	if after.ReasonCode == lifecycle.ReasonMachineGone && w.unshown() && w.couldReport(l, before) {
-		return // neither the cloud nor its agent shows that it is there
 	}
 	if m.Host != nil && m.Host.Hostile {
 		return

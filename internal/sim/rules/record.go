@@ -100,7 +100,7 @@ func (w *Watcher) moved(l *history, before, after lifecycle.Record) {
 	case "terminated":
 		w.Coverage.Actions[lifecycle.ActionTerminate]++
 		l.ended = after.Reason
-		w.checkTerminated(l, before, after)
+		w.checkTerminated(l, before)
 		w.checkManySilent(l, before, after)
 	}
 }
@@ -126,10 +126,6 @@ func (w *Watcher) stayed(before, after lifecycle.Record) {
 		w.Coverage.Actions[lifecycle.ActionExtend]++
 	}
 }
-
-// unshown reports whether a replica may have asked a cloud that shows no machine. What is not heard
-// either counts as gone then.
-func (w *Watcher) unshown() bool { return w.Now.Before(w.CloudBlindUntil.Add(countedBy)) }
 
 // clockSlack is how far the clocks of replicas and the world may differ.
 const clockSlack = 2 * time.Second

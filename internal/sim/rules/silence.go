@@ -18,10 +18,6 @@ const countedBy = 3 * time.Minute
 // the operation. After the longest runtime of a job it is ended anyway.
 func (w *Watcher) checkManySilent(l *history, before, after lifecycle.Record) {
 	switch after.ReasonCode {
-	case lifecycle.ReasonMachineGone:
-		if m := w.Machines[before.InstanceID]; m == nil || m.State == lifecycle.MachineGone || !w.unshown() {
-			return
-		}
 	case lifecycle.ReasonSilent, lifecycle.ReasonRegistrationTimeout, lifecycle.ReasonCleanUpTimeout, lifecycle.ReasonPreparationTimeout:
 	default:
 		return
@@ -53,12 +49,6 @@ func (w *Watcher) checkManySilent(l *history, before, after lifecycle.Record) {
 	}
 }
 
-// couldReport reports whether the agent of a host has been silent for as long as its pool allows, and the store was there to take its reports.
-func (w *Watcher) couldReport(l *history, r lifecycle.Record) bool {
-	since := w.Now.Add(clockSlack - w.Pools[r.Pool].Policy.Silence)
-	return !l.reportedAt.After(since) && !w.StoreAwayUntil.After(since) && !w.ReportsAwayUntil.After(since)
-}
-
 // malformed reports whether the last report of a host, which a job has forged, cannot be believed. It says not even when it was
 // written, so the host is not known to be silent.
 func (w *Watcher) malformed(hostKey string) bool {
@@ -66,12 +56,12 @@ func (w *Watcher) malformed(hostKey string) bool {
 	return ok && p.Check(w.Now) != nil
 }
 
-// notHeardYet reports whether controld, when it began to release the run of a host that is not ready, could not know whether its record is a
+// notHeardYet reports whether controld, when it began to release the run of a host that boots, could not know whether its record is a
 // restored one: the record or its deadline was old, the agent had not reported lately, and it could not have done so, since the
 // store had not answered the replica for long enough. Then the host stays until its agent could report.
 func (w *Watcher) notHeardYet(r lifecycle.Record, p lifecycle.Report, began time.Time) bool {
 	written, limit := r.UpdatedAt, w.Pools[r.Pool].Policy.Silence
-	if q, err := w.Truth.Request(engine.Background, r.Repository, r.RunID, r.RequestID); err == nil && r.State == lifecycle.StateCreated && q.ReleasedAt.After(written) {
+	if q, err := w.Truth.Request(engine.Background, r.Repository, r.RunID, r.RequestID); err == nil && q.ReleasedAt.After(written) {
 		written = q.ReleasedAt
 	}
 	if r.Threshold.Before(written) {
@@ -79,5 +69,5 @@ func (w *Watcher) notHeardYet(r lifecycle.Record, p lifecycle.Report, began time
 	}
 	old := !w.Now.Add(clockSlack).Before(written.Add(restored.Old))
 	unheard := p.HeartbeatAt.Before(w.Now.Add(clockSlack - limit))
-	return (r.State == lifecycle.StateCreated || r.State == lifecycle.StateClaimed) && old && unheard && began.Sub(w.Current.Proc.StoreUpSince) < limit+clockSlack
+	return r.State == lifecycle.StateCreated && old && unheard && began.Sub(w.Current.Proc.StoreUpSince) < limit+clockSlack
 }
