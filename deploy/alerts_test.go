@@ -3,11 +3,15 @@ package deploy_test
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/remuda-ci/remuda/internal/awstest/pinned"
 )
 
 const alerts = "prometheus/alerts.yaml"
@@ -57,14 +61,16 @@ func TestAlerts(t *testing.T) {
 	promtool(t, "test", "rules", "prometheus/alerts_test.yaml")
 }
 
+var alertTools = sync.OnceValues(pinned.Tools{Script: "scripts/alert-tools"}.Install)
+
 // promtool runs a command of promtool that has to go well.
 func promtool(t *testing.T, args ...string) {
 	t.Helper()
-	tool, err := exec.CommandContext(t.Context(), "../scripts/alert-tools").Output()
+	tools, err := alertTools()
 	if err != nil {
-		t.Fatalf("install promtool: %v", err)
+		t.Fatal(err)
 	}
-	if out, err := exec.CommandContext(t.Context(), strings.TrimSpace(string(tool)), args...).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), filepath.Join(tools.Dir, "promtool"), args...).CombinedOutput(); err != nil {
 		t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
 }
