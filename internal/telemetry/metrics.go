@@ -137,6 +137,9 @@ func NewMetrics() *Metrics {
 		m.registry.MustRegister(h)
 	}
 	m.registry.MustRegister(m.starts, m.taken, m.queued, m.unserved, m.busy)
+	for _, code := range unservedCodes {
+		m.unserved.WithLabelValues(string(code))
+	}
 	m.registry.MustRegister(m.calls, m.decided, m.sweeps, m.ages, m.hosts, m.rpcs, m.webhooks, m.runners, m.budgets, m.waiting, m.waitsFor, m.turns, m.held, m.clock, m.paused, m.guarded, m.gone, m.services, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
@@ -175,6 +178,13 @@ func (m *Metrics) Took(pool string, pooled, launched int) {
 // JobStarted counts a job of a job pool that a runner took d after it was queued.
 func (m *Metrics) JobStarted(pool string, d time.Duration) {
 	m.queued.WithLabelValues(pool).Observe(d.Seconds())
+}
+
+// unservedCodes are the reasons for which a job gets no host. Each is served as 0 from the start: an increase is from a value that was there, so the
+// first job of a reason would raise no alert otherwise.
+var unservedCodes = []lifecycle.ReasonCode{
+	lifecycle.ReasonLabelUnknown, lifecycle.ReasonNotServed, lifecycle.ReasonNotProvisioned, lifecycle.ReasonDefaultLabels, lifecycle.ReasonFork,
+	lifecycle.ReasonRunUnknown, lifecycle.ReasonOtherRunners,
 }
 
 // JobUnserved counts a queued job that gets no host.
