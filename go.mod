@@ -20,6 +20,7 @@ require (
 	github.com/aws/aws-sdk-go-v2/service/sts v1.51.8 // the host key
 	github.com/aws/smithy-go v1.28.8 // the errors and middleware of the SDK
 	github.com/bradleyfalzon/ghinstallation/v2 v2.11.0 // tokens of a GitHub App; the last with go-github v62
+	github.com/charmbracelet/x/ansi v0.11.9 // lines of remuda top, broken between words
 	github.com/coreos/go-oidc/v3 v3.21.0 // ID tokens of workflows
 	github.com/coreos/go-systemd/v22 v22.7.0 // the units of a host, and the agent's word to systemd (given)
 	github.com/getkin/kin-openapi v0.152.0 // tests: GitHub's own description of its API
@@ -67,7 +68,6 @@ require (
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/charmbracelet/colorprofile v0.4.3 // indirect
 	github.com/charmbracelet/ultraviolet v0.0.0-20261008173134-6b8d4baf91b4 // indirect
-	github.com/charmbracelet/x/ansi v0.11.9 // indirect
 	github.com/charmbracelet/x/term v0.2.2 // indirect
 	github.com/charmbracelet/x/termios v0.1.1 // indirect
 	github.com/charmbracelet/x/windows v0.2.2 // indirect

@@ -54,8 +54,10 @@ func (m *Model) list(key string) tea.Cmd {
 		return tea.Quit
 	case "s":
 		m.order = view.Orders[(slices.Index(view.Orders, m.order)+1)%len(view.Orders)]
+		m.arrange()
 	case "r":
 		m.reverse = !m.reverse
+		m.arrange()
 	case "/":
 		m.mode = filtering
 	case "esc":
@@ -68,15 +70,16 @@ func (m *Model) list(key string) tea.Cmd {
 
 // choice takes a key about the chosen host.
 func (m *Model) choice(key string) tea.Cmd {
+	m.about = m.selected
 	switch {
-	case m.selected == "":
+	case m.about == "":
 		m.note = "there is no host"
 	case key == "enter":
 		m.mode, m.explanation, m.scrolled = reading, "asking controld", 0
-		return m.explain(m.selected)
+		return m.explain(m.about)
 	case key == "h":
-		m.note = "holding " + m.selected
-		return m.steer(m.Fleet.Hold, m.selected)
+		m.note = "holding " + m.about
+		return m.steer(m.Fleet.Hold, m.about)
 	default:
 		m.mode = asking
 	}
@@ -102,6 +105,7 @@ func (m *Model) edit(key tea.KeyPressMsg) {
 // filter shows what has the words, and chooses the first host if the chosen one is not shown.
 func (m *Model) filter(words string) {
 	m.words = words
+	m.arrange()
 	if m.row() < 0 {
 		m.choose(0)
 	}
@@ -127,6 +131,6 @@ func (m *Model) answer(key string) tea.Cmd {
 		m.note = "nothing was done"
 		return nil
 	}
-	m.note = "draining " + m.selected
-	return m.steer(m.Fleet.Drain, m.selected)
+	m.note = "draining " + m.about
+	return m.steer(m.Fleet.Drain, m.about)
 }

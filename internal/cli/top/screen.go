@@ -8,10 +8,10 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/remuda-ci/remuda/internal/cli/table"
 	"github.com/remuda-ci/remuda/internal/cli/view"
-	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
 // around is how many lines are not the list: the sum, the news, the head of the table and the keys.
@@ -74,7 +74,7 @@ func (m *Model) sum() string {
 func (m *Model) news() string {
 	switch {
 	case m.mode == asking:
-		return m.paint("Drain "+m.selected+"? It leaves once it has no run, and that cannot be taken back. [y/N]", table.Warn)
+		return m.paint("Drain "+m.about+"? It leaves once it has no run, and that cannot be taken back. [y/N]", table.Warn)
 	case m.mode == filtering:
 		return "filter: " + table.Printable(m.words) + "_"
 	case m.err != nil:
@@ -87,24 +87,27 @@ func (m *Model) news() string {
 	return ""
 }
 
-// table is the head and the rows around the chosen host, which is marked.
+// table is the head and the rows around the chosen host, which is marked. All rows are written, so that columns are as wide wherever one is in the list.
 func (m *Model) table() []string {
-	hosts := m.shown()
-	if len(hosts) == 0 {
+	if len(m.shown) == 0 {
 		return []string{"There are no such hosts."}
 	}
-	at := slices.IndexFunc(hosts, func(h *remudav1.Instance) bool { return h.GetInstanceId() == m.selected })
-	from := max(min(at-m.page()/2, len(hosts)-m.page()), 0)
-	to := min(from+m.page(), len(hosts))
-	plain, painted := m.lines(hosts, false), m.lines(hosts, m.Color)
-	lines := []string{"  " + painted[0]}
-	for i := from; i < to; i++ {
-		switch {
-		case i != at:
-			lines = append(lines, "  "+painted[i+1])
-		default:
-			lines = append(lines, m.paint("> "+plain[i+1], reversed))
+	chosen := m.row()
+	t := view.Hosts(m.shown, m.Now(), false)
+	for i := range t.Rows[chosen] {
+		t.Rows[chosen][i].Style = table.Plain // the row has one style
+	}
+	var b strings.Builder
+	_ = t.Write(&b, m.Color) // a Builder takes everything
+	rows := strings.Split(b.String(), "\n")
+	from := max(min(chosen-m.page()/2, len(m.shown)-m.page()), 0)
+	lines := []string{"  " + rows[0]}
+	for i := from; i < min(from+m.page(), len(m.shown)); i++ {
+		if i == chosen {
+			lines = append(lines, m.paint("> "+rows[i+1], reversed))
+			continue
 		}
+		lines = append(lines, "  "+rows[i+1])
 	}
 	return lines
 }
@@ -112,34 +115,11 @@ func (m *Model) table() []string {
 // reversed has the colors of text and background exchanged.
 const reversed table.Style = "7"
 
-// lines is the table of all hosts, so that columns are as wide wherever one is in the list.
-func (m *Model) lines(hosts []*remudav1.Instance, color bool) []string {
-	var b strings.Builder
-	_ = view.Hosts(hosts, m.Now(), false).Write(&b, color) // a Builder takes everything
-	return strings.Split(b.String(), "\n")
-}
-
 // text is the explanation of the chosen host in lines of the width of the screen.
 func (m *Model) text() []string {
 	var lines []string
 	for line := range strings.SplitSeq(strings.TrimRight(m.explanation, "\n"), "\n") {
-		lines = append(lines, wrap(table.Printable(line), m.width)...)
+		lines = append(lines, strings.Split(ansi.Wrap(table.Printable(line), m.width, ""), "\n")...)
 	}
 	return lines
-}
-
-// wrap breaks a line between words.
-func wrap(line string, width int) []string {
-	var lines []string
-	for rest := []rune(line); ; {
-		if len(rest) <= width || width < 1 {
-			return append(lines, string(rest))
-		}
-		cut := width
-		if space := strings.LastIndex(string(rest[:width+1]), " "); space > 0 {
-			cut = len([]rune(string(rest[:width+1])[:space]))
-		}
-		lines = append(lines, string(rest[:cut]))
-		rest = []rune(strings.TrimLeft(string(rest[cut:]), " "))
-	}
 }

@@ -60,7 +60,11 @@ type Model struct {
 	order    view.Order
 	reverse  bool
 	words    string // of the filter
+	// shown are the hosts that pass the filter, in their order: see arrange.
+	shown []*remudav1.Instance
 
+	// about is the host that is explained, or that is asked about: the chosen one may leave before the answer.
+	about       string
 	explanation string
 	scrolled    int // lines of the explanation
 
@@ -70,6 +74,7 @@ type Model struct {
 // New is the view at its start. Its calls end with ctx.
 func New(ctx context.Context, o Options) *Model {
 	m := &Model{Options: o, ctx: ctx, readAt: o.Now(), order: view.OrderPool}
+	m.arrange()
 	m.choose(0)
 	return m
 }
@@ -145,19 +150,20 @@ func (m *Model) loaded(msg loaded) tea.Cmd {
 	if msg.err == nil {
 		at := m.row()
 		m.Hosts, m.readAt = msg.hosts, msg.at
+		m.arrange()
 		if m.row() < 0 {
 			m.choose(at) // the chosen host has left: the one in its place is chosen
 		}
 	}
 	if m.mode == reading {
-		return tea.Batch(m.wait(), m.explain(m.selected))
+		return tea.Batch(m.wait(), m.explain(m.about))
 	}
 	return m.wait()
 }
 
 func (m *Model) explained(msg explained) {
 	switch {
-	case msg.host != m.selected:
+	case msg.host != m.about:
 	case msg.err != nil:
 		m.explanation = msg.err.Error()
 	default:
@@ -165,41 +171,41 @@ func (m *Model) explained(msg explained) {
 	}
 }
 
-// shown are the hosts that pass the filter, in their order.
-func (m *Model) shown() []*remudav1.Instance {
+// arrange brings the hosts that pass the filter into their order. It is called when hosts, order or filter have changed, and not for each key: a fleet
+// may have 10,000 hosts.
+func (m *Model) arrange() {
 	hosts := slices.Clone(m.Hosts)
 	view.SortBy(hosts, m.order, m.Now())
 	if m.reverse {
 		slices.Reverse(hosts)
 	}
+	m.shown = hosts
 	if m.words == "" {
-		return hosts
+		return
 	}
 	rows := view.Hosts(hosts, m.Now(), true).Rows
-	var kept []*remudav1.Instance
+	m.shown = nil
 	for i, h := range hosts {
 		var line strings.Builder
 		for _, cell := range rows[i] {
 			line.WriteString(cell.Shown() + " ")
 		}
 		if strings.Contains(strings.ToLower(line.String()), strings.ToLower(m.words)) {
-			kept = append(kept, h)
+			m.shown = append(m.shown, h)
 		}
 	}
-	return kept
 }
 
 // row is the index of the chosen host among those that are shown; -1 if it is not among them.
 func (m *Model) row() int {
-	return slices.IndexFunc(m.shown(), func(h *remudav1.Instance) bool { return h.GetInstanceId() == m.selected })
+	return slices.IndexFunc(m.shown, func(h *remudav1.Instance) bool { return h.GetInstanceId() == m.selected })
 }
 
 // choose chooses the host of a row, or the nearest there is.
 func (m *Model) choose(row int) {
-	hosts := m.shown()
-	if len(hosts) == 0 {
+	if len(m.shown) == 0 {
 		m.selected = ""
 		return
 	}
-	m.selected = hosts[min(max(row, 0), len(hosts)-1)].GetInstanceId()
+	m.selected = m.shown[min(max(row, 0), len(m.shown)-1)].GetInstanceId()
 }

@@ -43,12 +43,12 @@ func (f *fleet) Drain(_ context.Context, id string) (string, error) {
 
 // person sits at the view. Each message is dealt with whole, with the calls that it makes.
 type person struct {
-	*testing.T
+	testing.TB
 	fleet *fleet
 	model tea.Model
 }
 
-func newPerson(t *testing.T, hosts int) *person {
+func newPerson(t testing.TB, hosts int) *person {
 	f := &fleet{}
 	for i := range hosts {
 		state := []remudav1.State{remudav1.State_STATE_RUNNING, remudav1.State_STATE_IDLE}[i%2]
@@ -190,6 +190,27 @@ func TestTheChosenHostLeaves(t *testing.T) {
 	p.read()
 	if p.press("h", "enter", "d", "y"); len(p.fleet.orders) != 0 {
 		t.Errorf("ordered %v without a host", p.fleet.orders)
+	}
+}
+
+// A host that leaves while a person is asked about it, or reads of it, is still what the answer and the text are about.
+func TestTheHostThatIsAskedAboutLeaves(t *testing.T) {
+	p := newPerson(t, 6)
+	p.press("d")
+	p.fleet.hosts = p.fleet.hosts[1:]
+	p.read()
+	if got := p.lines()[1]; !strings.HasPrefix(got, "Drain i-000?") {
+		t.Errorf("it asks %q", got)
+	}
+	if p.press("y"); !slices.Equal(p.fleet.orders, []string{"drain i-000"}) {
+		t.Errorf("ordered %v", p.fleet.orders)
+	}
+	p = newPerson(t, 6)
+	p.press("enter")
+	p.fleet.hosts = p.fleet.hosts[1:]
+	p.read()
+	if p.press("end"); !strings.Contains(strings.Join(p.lines(), "\n"), "i-000 ends the list.") {
+		t.Errorf("it explains:\n%s", strings.Join(p.lines(), "\n"))
 	}
 }
 
