@@ -27,8 +27,12 @@ read_allow() {
 	} <"$job/allow" 2>/dev/null || :
 }
 
-# The names of repositories are case-insensitive.
-lower() { printf '%s' "$1" | tr '[:upper:]' '[:lower:]'; }
+# The names of repositories are case-insensitive. A name has one line.
+same_name() {
+	printf '%s\n%s\n' "$1" "$2" | tr '[:upper:]' '[:lower:]' | {
+		IFS= read -r one && IFS= read -r other && [ "$one" = "$other" ] && ! read -r one
+	}
+}
 
 # A full disk must not fail the job: the agent also looks for the worker.
 start() {
@@ -47,22 +51,23 @@ summarize() {
 		"$job/introduction" >>"$GITHUB_STEP_SUMMARY"
 }
 
-# When a process started, which tells it from a later one with its pid.
-start_of() {
+# since is when a process started, which tells it from a later one with its pid; '' if that cannot be known.
+look_since() {
+	since=''
 	read -r stat <"/proc/$1/stat" || return
 	# shellcheck disable=SC2086 # into fields, from the third on
 	set -- ${stat##*) }
-	echo "${20}"
+	since=${20:-}
 } 2>/dev/null
 
 # Whether the worker that was there at $began is known to have ended. Its steps
 # would run after an exit of this hook, so what is not known counts as no.
 worker_ended() {
-	now=$(start_of "$PPID") || now=''
-	if [ -z "$now" ]; then
+	look_since "$PPID" || :
+	if [ -z "$since" ]; then
 		[ ! -d "/proc/$PPID" ]
 	else
-		[ -n "$began" ] && [ "$now" != "$began" ]
+		[ -n "$began" ] && [ "$since" != "$began" ]
 	fi
 }
 
@@ -78,21 +83,22 @@ refuse() {
 	# has written to its standard error is shown with the failed job. Writing to
 	# it waits if the listener is gone.
 	echo "remuda: $1" >>"/proc/$PPID/fd/2" &
-	started=$(start_of "$PPID") || started=''
+	look_since "$PPID" || :
+	started=$since
 	note "$job/box/refused-worker" "$PPID $started"
 	sleep @REFUSAL_WAIT@ || : # until the line above is on GitHub
 	# After the end of the worker its pid may be another's.
-	[ "$(start_of "$PPID")" != "$started" ] || [ "$PPID" -le 1 ] || kill -KILL "$PPID" || :
+	look_since "$PPID" || :
+	[ "$since" != "$started" ] || [ "$PPID" -le 1 ] || kill -KILL "$PPID" || :
 	exit 1
 }
 
 # A scope is a repository, or an owner and all repositories of it.
 in_scope() {
-	named=$(lower "$1") whole=$(lower "$2")
-	case $whole in
+	case $2 in
 	'') return 1 ;;
-	*/*) [ "$named" = "$whole" ] ;;
-	*) case $named in "$whole"/?*) return 0 ;; *) return 1 ;; esac ;;
+	*/*) same_name "$1" "$2" ;;
+	*) case $1 in */?*) same_name "${1%%/*}" "$2" ;; *) return 1 ;; esac ;;
 	esac
 }
 
@@ -111,47 +117,53 @@ start_unless_fork() {
 	refuse "refused. This job is of a fork, and this host takes none (forks: false)."
 }
 
+# The job starts, or it is refused. Nothing from here on has a command in $( ), and the shell has read all of it before the trap is set: bash 5.2 fails
+# if a trap comes while it reads such a command ("unexpected EOF while looking for matching )"), and then the worker would live.
+judge() {
+	# The run of this job may have claimed the host a moment ago, and the agent does
+	# not know it yet. If the worker ends before that, its job was canceled.
+	read_allow
+	if [ "$standby" = standby ]; then
+		echo "remuda: this host waits for a run, and this job until the host knows its run." || :
+		look_since "$PPID" || :
+		began=$since
+		polls=@STANDBY_POLLS@
+		while [ "$standby" = standby ] && [ "$polls" -gt 0 ]; do
+			sleep 0.1 || :
+			polls=$((polls - 1))
+			if worker_ended; then exit 1; fi
+			read_allow
+		done
+	fi
+
+	its_run=${GITHUB_RUN_ID:-} its_repository=${GITHUB_REPOSITORY:-}
+	if [ -n "$run" ] && [ "$its_run" = "$run" ] &&
+		same_name "$its_repository" "$repository"; then
+		start
+	fi
+	if in_scope "$its_repository" "$scope"; then
+		[ -f "$job/box/jobs" ] && [ -s "$job/box/jobs" ] || start_unless_fork "$forks"
+		refuse "this host serves one job, and has had it. Run the job again to get another host."
+	fi
+
+	# The worker that runs this hook had taken the job before the release.
+	if [ -n "$its_run" ] && [ "$its_run" = "$released" ]; then
+		[ "$PPID" != "$worker" ] || start
+		refuse "this host was released from run $its_run and takes no further job of it. Run the job again to get another host."
+	fi
+	if in_scope "$its_repository" "$released_scope"; then
+		[ "$PPID" != "$worker" ] || start_unless_fork "$released_forks"
+		refuse "this host was released and takes no further job. Run the job again to get another host."
+	fi
+	serves='no run'
+	[ -z "$run" ] || serves="run $run of $repository"
+	[ -z "$scope" ] || serves="one job of $scope"
+	hint="A job may only run on the hosts of its own run: use runs-on: \${{ github.run_id }}."
+	[ -z "$scope" ] || hint="A job may only run on a host of its own repository or owner."
+	note "$job/box/refused" "$its_run of $its_repository"
+	refuse "refused. This is a job of run $its_run of $its_repository, and this host serves $serves. $hint"
+}
+
 # The worker would go on after a hook that a signal has ended.
 trap 'refuse "this job was interrupted before this host knew whether it may run."' INT TERM HUP
-
-# The run of this job may have claimed the host a moment ago, and the agent does
-# not know it yet. If the worker ends before that, its job was canceled.
-read_allow
-if [ "$standby" = standby ]; then
-	echo "remuda: this host waits for a run, and this job until the host knows its run." || :
-	began=$(start_of "$PPID") || began=''
-	polls=@STANDBY_POLLS@
-	while [ "$standby" = standby ] && [ "$polls" -gt 0 ]; do
-		sleep 0.1 || :
-		polls=$((polls - 1))
-		if worker_ended; then exit 1; fi
-		read_allow
-	done
-fi
-
-its_run=${GITHUB_RUN_ID:-} its_repository=${GITHUB_REPOSITORY:-}
-if [ -n "$run" ] && [ "$its_run" = "$run" ] &&
-	[ "$(lower "$its_repository")" = "$(lower "$repository")" ]; then
-	start
-fi
-if in_scope "$its_repository" "$scope"; then
-	[ -f "$job/box/jobs" ] && [ -s "$job/box/jobs" ] || start_unless_fork "$forks"
-	refuse "this host serves one job, and has had it. Run the job again to get another host."
-fi
-
-# The worker that runs this hook had taken the job before the release.
-if [ -n "$its_run" ] && [ "$its_run" = "$released" ]; then
-	[ "$PPID" != "$worker" ] || start
-	refuse "this host was released from run $its_run and takes no further job of it. Run the job again to get another host."
-fi
-if in_scope "$its_repository" "$released_scope"; then
-	[ "$PPID" != "$worker" ] || start_unless_fork "$released_forks"
-	refuse "this host was released and takes no further job. Run the job again to get another host."
-fi
-serves='no run'
-[ -z "$run" ] || serves="run $run of $repository"
-[ -z "$scope" ] || serves="one job of $scope"
-hint="A job may only run on the hosts of its own run: use runs-on: \${{ github.run_id }}."
-[ -z "$scope" ] || hint="A job may only run on a host of its own repository or owner."
-note "$job/box/refused" "$its_run of $its_repository"
-refuse "refused. This is a job of run $its_run of $its_repository, and this host serves $serves. $hint"
+judge
