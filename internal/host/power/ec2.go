@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os/exec"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -118,8 +119,20 @@ func (e EC2) command(ctx context.Context) error {
 	// Its children may keep its output open after it was killed.
 	cmd.WaitDelay = killLimit
 	out, err := cmd.CombinedOutput()
-	if err == nil {
+	if err == nil || terminated(err) {
 		return nil
 	}
 	return fmt.Errorf("power off with %s: %w: %.200s", strings.Join(e.Command, " "), err, strings.TrimSpace(string(out)))
+}
+
+// terminated reports whether SIGTERM ended the command. The agent sends only SIGKILL. Init sends SIGTERM to all
+// processes of the agent's unit once the shutdown has begun, and may do so before the command has exited. If
+// the signal came from somewhere else, Await runs the command again.
+func terminated(err error) bool {
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		return false
+	}
+	status, ok := exit.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && status.Signal() == syscall.SIGTERM
 }

@@ -140,13 +140,33 @@ func TestMachineThatEC2DoesNotEndIsPoweredOff(t *testing.T) {
 	}
 }
 
-// never answers.
-type never struct{ asked []string }
+// A shutdown that has begun ends the command that began it.
+func TestShutdownEndsTheCommand(t *testing.T) {
+	t.Parallel()
+	for signal, begun := range map[string]bool{"TERM": true, "KILL": false, "SEGV": false} {
+		off := power.EC2{
+			Client: &never{err: errors.New("refused")}, InstanceID: "i-1",
+			Command: []string{"/bin/sh", "-c", "kill -" + signal + " $$"}, Logger: hclog.NewNullLogger(),
+		}
+		if err := off.Off(t.Context(), "test"); (err == nil) != begun {
+			t.Errorf("%s: error %v, the shutdown has begun: %v", signal, err, begun)
+		}
+	}
+}
+
+// never answers, or refuses with an error.
+type never struct {
+	asked []string
+	err   error
+}
 
 func (n *never) TerminateInstances(
 	ctx context.Context, in *ec2.TerminateInstancesInput, _ ...func(*ec2.Options),
 ) (*ec2.TerminateInstancesOutput, error) {
 	n.asked = append(n.asked, in.InstanceIds...)
+	if n.err != nil {
+		return nil, n.err
+	}
 	<-ctx.Done()
 	return nil, ctx.Err()
 }
