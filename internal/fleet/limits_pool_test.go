@@ -138,6 +138,7 @@ func TestAMaximumUnderConcurrency(t *testing.T) {
 		w := newWorld(t, warm)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer synctest.Wait()
+		defer time.Sleep(time.Minute) // a sweep may be about to write
 		defer cancel()
 		go w.agents(ctx)
 		go watched(ctx, func() bool { return w.below(5) })

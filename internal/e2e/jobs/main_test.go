@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -180,6 +181,9 @@ func tally(run local.Run) string {
 // hosts lists the hosts of these states; none: all there ever were.
 func (s *stage) hosts(states ...remudav1.State) []*remudav1.Instance {
 	s.Helper()
+	if len(states) == 0 { // which would leave out those that have ended
+		states = append(slices.Clone(living), remudav1.State_STATE_TERMINATED)
+	}
 	got, err := s.Fleet.ListInstances(s.ctx, &remudav1.ListInstancesRequest{States: states, PageSize: 1000})
 	if err != nil {
 		s.Fatal(err)
@@ -187,10 +191,15 @@ func (s *stage) hosts(states ...remudav1.State) []*remudav1.Instance {
 	return got.GetInstances()
 }
 
+// living are the states of hosts that are not terminated.
+var living = []remudav1.State{
+	remudav1.State_STATE_CREATED, remudav1.State_STATE_RUNNING, remudav1.State_STATE_IDLE, remudav1.State_STATE_CLAIMED,
+}
+
 // live lists the hosts that are not terminated.
 func (s *stage) live() []*remudav1.Instance {
 	s.Helper()
-	return s.hosts(remudav1.State_STATE_CREATED, remudav1.State_STATE_RUNNING, remudav1.State_STATE_IDLE, remudav1.State_STATE_CLAIMED)
+	return s.hosts(living...)
 }
 
 // atRest waits until every live host is in the pool, and nothing is registered except hosts that wait there.

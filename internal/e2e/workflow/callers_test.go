@@ -106,9 +106,11 @@ const waiting = "on: push\njobs:\n  work:\n    runs-on: none-has-this\n    steps
 // nothingProvisioned: no host is or was there, and GitHub was asked for none.
 func (s *stage) nothingProvisioned() {
 	s.Helper()
-	got, err := s.admin.ListInstances(s.ctx, &remudav1.ListInstancesRequest{})
-	if err != nil || len(got.GetInstances()) > 0 {
-		s.Errorf("hosts: %v %v", got.GetInstances(), err)
+	for _, states := range [][]remudav1.State{nil, {remudav1.State_STATE_TERMINATED}} {
+		got, err := s.admin.ListInstances(s.ctx, &remudav1.ListInstancesRequest{States: states})
+		if err != nil || len(got.GetInstances()) > 0 {
+			s.Errorf("hosts: %v %v", got.GetInstances(), err)
+		}
 	}
 	machines, err := filepath.Glob(filepath.Join(s.dir, "cloud", "hosts", "*"))
 	if err != nil || len(machines) > 0 {
