@@ -22,6 +22,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/compute/ec2"
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	hosttime "github.com/remuda-ci/remuda/internal/lifecycle/meter"
 	"github.com/remuda-ci/remuda/internal/queue/sqs"
 	"github.com/remuda-ci/remuda/internal/store/dynamo"
 )
@@ -232,6 +233,7 @@ func (w *world) pooled(instanceID string) lifecycle.Record {
 			ResourceClass: "large", UsageClass: lifecycle.UsageOnDemand, InstanceType: "c6i.large", CPU: 2,
 			MemoryMiB: 4096, Arch: "x86_64", Zone: "us-east-1a",
 		},
+		Meter:    hosttime.Meter(hosttime.Cycle{From: hosttime.At(now) - 5000, PooledAt: hosttime.At(now)}.String()),
 		TrustKey: repository, Uses: 1, TemplateVersion: "7", PooledAt: now,
 		LaunchedAt: now, CreatedAt: now, UpdatedAt: now, Reason: "it is clean and waits for a run of its repository",
 	}

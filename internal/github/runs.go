@@ -13,6 +13,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/line"
+	"github.com/remuda-ci/remuda/internal/lifecycle/meter"
 	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
@@ -105,7 +106,7 @@ func ourJob(j *api.WorkflowJob, repository string) lifecycle.WorkflowJob {
 	return lifecycle.WorkflowJob{
 		ID: j.GetID(), Repository: repository,
 		RunID: strconv.FormatInt(j.GetRunID(), 10), RunAttempt: int(j.GetRunAttempt()),
-		Name: line.First(j.GetName()), Labels: j.Labels, Status: j.GetStatus(), Conclusion: j.GetConclusion(), RunnerName: j.GetRunnerName(), RunnerID: j.GetRunnerID(),
+		Name: line.First(j.GetName()), Workflow: meter.WorkflowName(j.GetWorkflowName()), Labels: j.Labels, Status: j.GetStatus(), Conclusion: j.GetConclusion(), RunnerName: j.GetRunnerName(), RunnerID: j.GetRunnerID(),
 		QueuedAt: j.GetCreatedAt().UTC(), StartedAt: j.GetStartedAt().UTC(), CompletedAt: j.GetCompletedAt().UTC(),
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/meter"
 )
 
 // claimOf is a claim that holds for the pooled host of the scenes.
@@ -124,6 +125,7 @@ func TestWarmed(t *testing.T) {
 		Threshold: start.Add(p.CreationTimeout), ReleasedAt: start,
 		DueAt: start.Add(p.ReleasePoll), LaunchedAt: start, CreatedAt: start, UpdatedAt: start,
 		Reason: "launched ahead of need, for the first run that claims it", ReasonCode: lifecycle.CodeOf(lifecycle.ActionLaunch),
+		Meter: meter.Begin(start),
 	}
 	if diff := cmp.Diff(want, r); diff != "" {
 		t.Fatalf("(-want +got):\n%s", diff)

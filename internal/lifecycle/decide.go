@@ -68,6 +68,8 @@ type Decision struct {
 	LosesRun bool
 	// Gone is set when EC2 says that the machine is gone, so that only the record has to end.
 	Gone bool
+	// EndedAt is when the machine of a host that is forgotten ended; zero: the cloud does not say.
+	EndedAt time.Time
 	// Hold is until when ActionHold keeps the host for the fleet's hold; zero takes the mark away.
 	Hold time.Time
 }

@@ -346,7 +346,9 @@ func (v decider) terminated() Decision {
 	case r.LostBy != nil:
 		return keep(v.now.Add(v.p.EndPoll), v.lostRunPending())
 	}
-	return act(ActionForget, v.endConfirmed())
+	d := act(ActionForget, v.endConfirmed())
+	d.EndedAt = v.Cloud.EndedAt
+	return d
 }
 
 // shownAfterEnd is for how long EC2 shows a machine that has ended, about. Until then one that it does not show may run, and keeps its room.

@@ -13,6 +13,8 @@ type WorkflowJob struct {
 	RunAttempt int    `json:"runAttempt,omitempty"`
 	// Name is what people call it, such as "build (1)": the author of the workflow chose it.
 	Name string `json:"name,omitempty"`
+	// Workflow is the name of its workflow, which the author chose too; empty: GitHub did not say.
+	Workflow string `json:"workflow,omitempty"`
 	// Labels are what its runner must have.
 	Labels []string `json:"labels,omitempty"`
 	// Status is GitHub's: "queued", "waiting", "in_progress" or "completed".
@@ -74,7 +76,8 @@ type Job struct {
 	Repository string   `json:"repository"`
 	RunID      string   `json:"runId"`
 	RunAttempt int      `json:"runAttempt,omitempty"`
-	Name       string   `json:"name,omitempty"` // that of WorkflowJob
+	Name       string   `json:"name,omitempty"`     // that of WorkflowJob
+	Workflow   string   `json:"workflow,omitempty"` // that of WorkflowJob
 	Labels     []string `json:"labels,omitempty"`
 	// Pool is the job pool that serves it; empty: the hosts of its run do.
 	Pool string `json:"pool,omitempty"`

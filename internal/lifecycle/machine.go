@@ -35,6 +35,8 @@ type Machine struct {
 	EndReason string
 	Hardware
 	LaunchedAt time.Time
+	// EndedAt is when the end of the machine was ordered, or it ended by itself: it is paid for until then. Zero: it lives, or the cloud does not say.
+	EndedAt time.Time
 
 	// From the tags of the launch.
 	Pool            string

@@ -8,6 +8,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/lifecycle/arrival"
 	"github.com/remuda-ci/remuda/internal/lifecycle/fleethold"
+	"github.com/remuda-ci/remuda/internal/lifecycle/meter"
 )
 
 // Record is the truth about one host. Only controld writes it, always under a condition; the host's agent
@@ -24,6 +25,8 @@ type Record struct {
 	RunAttempt int    `json:"runAttempt,omitempty"`
 	// Repository is "owner/name" of the run served now or last.
 	Repository string `json:"repository,omitempty"`
+	// Workflow is the name of that run's workflow; empty: it is not known.
+	Workflow string `json:"workflow,omitempty"`
 	// RequestID is the request that the host serves, or is being released for.
 	RequestID string `json:"requestId,omitempty"`
 	// JobsOf makes the host job-scoped: it serves one job, of any run of the repository ("owner/name") or of
@@ -106,6 +109,9 @@ type Record struct {
 	// jobs have been looked for and the quota that its request needs now has been settled.
 	LostBy *LostRun `json:"left,omitempty"`
 
+	// Meter accounts for the host's time.
+	Meter meter.Meter `json:"cycle,omitempty"`
+
 	LaunchedAt time.Time `json:"launchedAt,omitzero"`
 	CreatedAt  time.Time `json:"createdAt,omitzero"`
 	UpdatedAt  time.Time `json:"updatedAt,omitzero"`
@@ -121,6 +127,30 @@ type LostRun struct {
 	RunID     string   `json:"runId"`
 	RequestID string   `json:"requestId"`
 	Labels    []string `json:"labels,omitempty"`
+}
+
+// Metered is what the host is, for the account of its time.
+func (r Record) Metered() meter.Host {
+	return meter.Host{Pool: r.Pool, ResourceClass: r.ResourceClass, UsageClass: string(r.UsageClass), InstanceType: r.InstanceType}
+}
+
+// Cycles are the parts of the host's life that no reading has yet: the one that has ended while the host is released and not yet
+// clean, and the open one, with the run that has the host.
+func (r Record) Cycles() []meter.Cycle {
+	c, ok := r.Meter.Cycle()
+	if !ok {
+		return nil
+	}
+	if ended, ok := r.Meter.Ended(r.ReleasedAt); ok {
+		if r.State == StateTerminated {
+			return []meter.Cycle{ended}
+		}
+		return []meter.Cycle{ended, {From: ended.EndedAt}}
+	}
+	if r.RunID != "" {
+		c = c.Claimed(r.gotAt(), r.user())
+	}
+	return []meter.Cycle{c}
 }
 
 // Releasing reports whether the host was released and is not yet clean.

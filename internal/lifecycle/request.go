@@ -67,6 +67,8 @@ type Request struct {
 	Spec       Spec   `json:"spec"`
 	// Kind is written when the row is made.
 	Kind RequestKind `json:"kind,omitempty"`
+	// Workflow is the name of the run's workflow; empty: it is not known.
+	Workflow string `json:"workflow,omitempty"`
 
 	// MaxHosts is how many hosts the run may have at once, by all its requests
 	// together; 0: any number. It is checked before the first host is taken.
@@ -140,7 +142,7 @@ func (q Request) Replacement(r Record, now time.Time) Request {
 	spec := q.Spec
 	spec.Count, spec.MinimumCount = 1, 1
 	return Request{
-		Repository: q.Repository, RunID: q.RunID, RequestID: r.ReplacementID(), Spec: spec, Kind: RequestReplacement, MaxHosts: q.MaxHosts,
+		Repository: q.Repository, RunID: q.RunID, RequestID: r.ReplacementID(), Spec: spec, Kind: RequestReplacement, MaxHosts: q.MaxHosts, Workflow: q.Workflow,
 		CreatedAt: now, Deadline: now.Add(spec.Timeout), DueAt: now, Unattended: q.Unattended, Version: 1,
 		ReplacementOf: &ReplacementOf{RequestID: q.RequestID, InstanceID: r.InstanceID, Generation: q.generation() + 1},
 	}

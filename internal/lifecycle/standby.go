@@ -166,7 +166,7 @@ func (r Record) NextRunnerName() string {
 // leaveStandby has a host deregister and clean up once more.
 func (r *Record) leaveStandby(d Decision, now time.Time, p Policy) {
 	r.PooledAt, r.RestingAt = time.Time{}, time.Time{}
-	r.unassign()
+	r.unassign(now)
 	r.StandbyFailed = d.StandbyFailed
 	r.startRelease(now, p)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle/arrival"
+	"github.com/remuda-ci/remuda/internal/lifecycle/meter"
 )
 
 // Action is what to do with a host: a transition of its record, a smaller write, or a call to the world outside.
@@ -131,7 +132,9 @@ func Launched(m Machine, q Request, reg *Registration, now time.Time, p Policy) 
 		TrustKey: p.Reuse.TrustKey(q.Repository), Uses: 1, TemplateVersion: m.TemplateVersion,
 		Registration: reg, RunnerName: RunnerName(1, m.InstanceID),
 		LaunchedAt: m.LaunchedAt, CreatedAt: now, UpdatedAt: now, Arrival: arrival.Of(q.CreatedAt, now, q.QuotaReason, q.Shortage),
+		Workflow: q.Workflow,
 	}
+	r.Meter = r.firstCycle()
 	r.Reason, r.ReasonCode = "launched for "+r.purpose(), CodeOf(ActionLaunch)
 	r.DueAt = r.Threshold
 	return r
@@ -148,7 +151,16 @@ func LaunchedWarm(m Machine, q Request, now time.Time, p Policy) Record {
 		Reason: "launched ahead of need, for the first run that claims it", ReasonCode: CodeOf(ActionLaunch),
 	}
 	r.DueAt = earliest(r.Threshold, now.Add(p.ReleasePoll))
+	r.Meter = r.firstCycle()
 	return r
+}
+
+// firstCycle begins with the launch of the machine, which is what it is paid from.
+func (r Record) firstCycle() meter.Meter {
+	if r.LaunchedAt.IsZero() {
+		return meter.Begin(r.CreatedAt)
+	}
+	return meter.Begin(r.LaunchedAt)
 }
 
 // ErrUnbound means that a claim of an unused host has no trust key to bind it to. After
@@ -165,7 +177,7 @@ func (r Record) Claimed(c Claim) (Record, error) {
 		return r, ErrUnbound
 	}
 	n.State, n.PooledAt, n.RestingAt = StateClaimed, time.Time{}, time.Time{}
-	n.RunID, n.RunAttempt, n.Repository, n.RequestID = c.RunID, c.RunAttempt, c.Repository, c.RequestID
+	n.RunID, n.RunAttempt, n.Repository, n.RequestID, n.Workflow = c.RunID, c.RunAttempt, c.Repository, c.RequestID, c.Workflow
 	n.Assignment++
 	n.Uses++
 	n.MaxRuntime, n.Labels, n.Registration, n.Arrival = c.MaxRuntime, c.Labels, c.Registration, c.Arrival
@@ -212,6 +224,7 @@ type Claim struct {
 	RunAttempt   int
 	Repository   string
 	RequestID    string
+	Workflow     string
 	MaxRuntime   time.Duration
 	Labels       []string
 	Arrival      *arrival.Arrival
@@ -310,6 +323,7 @@ func Apply(r Record, d Decision, now time.Time, p Policy) (Record, error) {
 
 func (r *Record) ready(now time.Time, d Decision, p Policy) {
 	r.State = StateRunning
+	r.Meter.Ready(r.gotAt(), now)
 	r.Threshold = now.Add(r.maxRuntime(p))
 	r.RuntimeEndsAt = r.Threshold
 	r.Registration = nil
@@ -323,7 +337,7 @@ func (r *Record) ready(now time.Time, d Decision, p Policy) {
 // threshold stays the end of its runtime until it is first seen not busy.
 func (r *Record) release(now time.Time, d Decision, p Policy) {
 	r.State = StateIdle
-	r.unassign()
+	r.unassign(now)
 	if d.HostFault {
 		r.ClaimFailures++
 	}
@@ -349,6 +363,7 @@ func (r *Record) drain(now time.Time, p Policy) {
 }
 
 func (r *Record) pool(now time.Time, d Decision, p Policy) {
+	r.Meter.Pool(r.ReleasedAt, now)
 	r.PooledAt = now
 	r.RequestID = ""
 	r.ReleasedAt, r.RuntimeEndsAt = time.Time{}, time.Time{}
@@ -367,7 +382,9 @@ func (r *Record) pool(now time.Time, d Decision, p Policy) {
 
 func (r *Record) terminate(now time.Time) {
 	r.State = StateTerminated
-	r.unassign()
+	hadRun := r.RunID != ""
+	r.unassign(now)
+	r.Meter.End(r.ReleasedAt, now, hadRun)
 	r.RequestID = ""
 	r.PooledAt, r.RestingAt, r.ReleasedAt, r.RuntimeEndsAt = time.Time{}, time.Time{}, time.Time{}, time.Time{}
 	r.Threshold = time.Time{}
@@ -389,10 +406,30 @@ func (r *Record) extend(now time.Time, p Policy) {
 
 // unassign clears the run, and the labels with it. The repository and JobsOf stay, since they say what the host is still
 // registered with, and how. The request stays until the host is clean, for callers that wait for its release.
-func (r *Record) unassign() {
+func (r *Record) unassign(now time.Time) {
+	if r.RunID != "" {
+		r.Meter.Release(r.gotAt(), now, r.user())
+	}
 	r.RunID, r.RunAttempt, r.Labels, r.Registration, r.Standby, r.Arrival = "", 0, nil, nil, nil, nil
 	r.Assignment++
 	r.forgetMarks()
+}
+
+// gotAt is when the run of the host got it. Records of an older controld do not have it.
+func (r *Record) gotAt() time.Time {
+	if r.Arrival == nil {
+		return r.UpdatedAt
+	}
+	return r.Arrival.At
+}
+
+// user is the run of the host, to which its time is charged. The run of a job-scoped host is no run of GitHub's.
+func (r *Record) user() meter.User {
+	u := meter.User{Repository: r.Repository, Workflow: r.Workflow, RunID: r.RunID, Attempt: r.RunAttempt}
+	if r.JobsOf != "" {
+		u.RunID, u.Attempt = "", 0
+	}
+	return u
 }
 
 func (r *Record) maxRuntime(p Policy) time.Duration {

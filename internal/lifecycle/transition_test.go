@@ -10,6 +10,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/arrival"
+	"github.com/remuda-ci/remuda/internal/lifecycle/meter"
 )
 
 // TestApplyFollowsTheTable tries every action on every host. The table is that
@@ -105,6 +106,7 @@ func TestApplyClears(t *testing.T) {
 			r.Registration, r.ClaimFailures = nil, 2
 		}},
 		{"pool", "releasing", lifecycle.Decision{Action: lifecycle.ActionPool}, func(r *lifecycle.Record) {
+			r.Meter = meter.Meter(meter.Cycle{From: meter.At(now), PooledAt: meter.At(now)}.String()) // an older controld made the record
 			r.PooledAt, r.ReleasedAt, r.RuntimeEndsAt, r.RequestID = now, time.Time{}, time.Time{}, ""
 			r.Registration, r.RunnerName, r.GitHubRunnerID = nil, "", 0
 			r.Threshold, r.DueAt = now.Add(5*time.Minute), now.Add(5*time.Minute)
@@ -206,6 +208,7 @@ func TestLaunched(t *testing.T) {
 		Labels: []string{"gpu"}, TrustKey: "acme/web", Uses: 1, Arrival: &arrival.Arrival{AskedAt: start, At: now, Held: "no spot"},
 		TemplateVersion: "4", Registration: reg, RunnerName: "remuda-1-i-1", LaunchedAt: start, CreatedAt: now, UpdatedAt: now,
 		Reason: "launched for run 101", ReasonCode: lifecycle.CodeOf(lifecycle.ActionLaunch),
+		Meter: meter.Begin(start),
 	}
 	if diff := cmp.Diff(want, lifecycle.Launched(m, q, reg, now, lifecycle.DefaultPolicy())); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

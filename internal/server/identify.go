@@ -192,7 +192,9 @@ type Token struct {
 	// Until is when it is good no longer, leeway included.
 	Until time.Time
 	// Origin is the run that it was given to; Fork is not known.
-	Origin     policy.Origin
+	Origin policy.Origin
+	// Workflow is the name of the run's workflow; empty: the token does not say.
+	Workflow   string
 	RunAttempt int
 }
 

@@ -71,6 +71,7 @@ func (l *life) configure() {
 	l.calmDown()
 	l.poolJobs()
 	l.Pausing = l.pausing()
+	l.Metering = l.Config.Seed%meteringLives == 5
 }
 
 // launchRate is so low in some lives that most launches are gathered.

@@ -24,7 +24,7 @@ func localTypes() []string {
 }
 
 // ignoreState sets aside what goes on changing while a machine boots and ends.
-var ignoreState = cmpopts.IgnoreFields(lifecycle.Machine{}, "State", "EndReason")
+var ignoreState = cmpopts.IgnoreFields(lifecycle.Machine{}, "State", "EndReason", "EndedAt")
 
 func testLaunch(t *testing.T, c Cloud) {
 	machines := launch(t, c.First, order("q", 1, 2))

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,7 +40,7 @@ func (c *Compute) machines(ctx context.Context, instances []types.Instance) ([]l
 			m.Arch = string(i.Architecture)
 		}
 		m.State, m.Impaired = state(i.State)
-		m.EndReason = endReason(m.State, i.StateReason)
+		m.EndReason, m.EndedAt = endReason(m.State, i.StateReason), endedAt(m.State, sdk.ToString(i.StateTransitionReason))
 		if i.Placement != nil {
 			m.Zone = sdk.ToString(i.Placement.AvailabilityZone)
 		}
@@ -127,6 +128,22 @@ func endReason(s lifecycle.MachineState, why *types.StateReason) string {
 		text += "; raise the quota of EBS volumes"
 	}
 	return text
+}
+
+// transition is when an instance last changed its state, as EC2 writes it: "User initiated (2026-11-27 12:59:32 GMT)". moto writes UTC.
+var transition = regexp.MustCompile(`\((\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?:GMT|UTC)\)`)
+
+// endedAt is when an instance that has ended, or ends, began to; zero: EC2 does not say. It is not paid for any longer.
+func endedAt(s lifecycle.MachineState, why string) time.Time {
+	found := transition.FindStringSubmatch(why)
+	if found == nil || s != lifecycle.MachineEnding && s != lifecycle.MachineGone {
+		return time.Time{}
+	}
+	at, err := time.Parse(time.DateTime, found[1])
+	if err != nil {
+		return time.Time{}
+	}
+	return at
 }
 
 // settling is how long EC2 may not show an instance that it has launched. Its answers are consistent only

@@ -194,6 +194,11 @@ func TestAPoisonedBatchIsEndedOneByOne(t *testing.T) {
 	}
 	described, err := c.Describe(t.Context(), ids(machines))
 	equal(t, "states", []lifecycle.MachineState{gone, running, gone}, states(t, described, err))
+	for _, m := range described {
+		if ended := time.Since(m.EndedAt); m.State == gone && (ended < -time.Second || ended > time.Minute) || m.State != gone && !m.EndedAt.IsZero() {
+			t.Errorf("%s is %s since %s", m.InstanceID, m.State, m.EndedAt)
+		}
+	}
 	if err := c.Terminate(t.Context(), []string{unknown}); err != nil {
 		t.Errorf("one that is unknown: %v", err)
 	}

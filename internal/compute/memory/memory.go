@@ -82,7 +82,9 @@ func (c *Compute) Boot(id string) bool {
 func (c *Compute) Kill(id string) bool {
 	return c.change(id, func(m *lifecycle.Machine) bool {
 		lived := m.State != lifecycle.MachineGone
-		m.State = lifecycle.MachineGone
+		if m.State = lifecycle.MachineGone; m.EndedAt.IsZero() {
+			m.EndedAt = c.opts.Now()
+		}
 		return lived
 	})
 }
@@ -195,6 +197,9 @@ func (c *Compute) Terminate(ctx context.Context, instanceIDs []string) error {
 	}
 	for _, id := range instanceIDs {
 		c.change(id, func(m *lifecycle.Machine) bool {
+			if m.EndedAt.IsZero() {
+				m.EndedAt = c.opts.Now()
+			}
 			if c.opts.SlowEnd && m.State != lifecycle.MachineGone {
 				m.State = lifecycle.MachineEnding
 			} else {

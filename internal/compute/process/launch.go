@@ -243,6 +243,7 @@ type machineJSON struct {
 	EndReason  string                 `json:"-"`
 	lifecycle.Hardware
 	LaunchedAt      time.Time `json:"launchedAt"`
+	EndedAt         time.Time `json:"-"`
 	Pool            string    `json:"pool"`
 	Repository      string    `json:"repository"`
 	RunID           string    `json:"runId"`

@@ -8,6 +8,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/meter"
 	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
@@ -64,6 +65,9 @@ func (hs *Hosts) apply(ctx context.Context, j *op.Recorder, r lifecycle.Record, 
 			return r, err
 		}
 	}
+	if err := hs.writeReading(ctx, r, &next, d); err != nil {
+		return r, err
+	}
 	stored, err := hs.Store.UpdateInstance(ctx, next)
 	if err != nil {
 		return r, fmt.Errorf("%s host %s: %w", d.Action, r.InstanceID, err)
@@ -87,6 +91,30 @@ func (hs *Hosts) apply(ctx context.Context, j *op.Recorder, r lifecycle.Record, 
 		after(ctx, d.Action, r, stored)
 	}
 	return stored, nil
+}
+
+// writeReading writes the cycle that has ended by a stored record, before the write that begins the next one. If another replica
+// has written it, as of a later end of its last job, the next one begins there.
+func (hs *Hosts) writeReading(ctx context.Context, r lifecycle.Record, next *lifecycle.Record, d lifecycle.Decision) error {
+	c, ended := r.Meter.Ended(r.ReleasedAt)
+	if !ended || d.Action != lifecycle.ActionPool && d.Action != lifecycle.ActionTerminate && d.Action != lifecycle.ActionForget {
+		return nil
+	}
+	reading := meter.NewReading(r.HostKey, r.Metered(), c)
+	if d.Action == lifecycle.ActionForget {
+		reading = reading.Until(d.EndedAt)
+	}
+	err := hs.Store.CreateReading(ctx, reading)
+	if errors.Is(err, lifecycle.ErrExists) {
+		var written meter.Reading
+		if written, err = hs.Store.Reading(ctx, reading.Day, reading.Name); err == nil && d.Action != lifecycle.ActionForget {
+			next.Meter.After(written)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("keep the time that host %s was used for: %w", r.InstanceID, err)
+	}
+	return nil
 }
 
 // supplyToken puts the token that the agent needs next into a record, in the same write: to register, or to deregister. If GitHub is down, a

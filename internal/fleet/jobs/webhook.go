@@ -12,6 +12,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/fleet/provision"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/meter"
 	"github.com/remuda-ci/remuda/internal/lifecycle/runnername"
 	"github.com/remuda-ci/remuda/internal/lifecycle/slots"
 	"github.com/remuda-ci/remuda/internal/logkey"
@@ -112,7 +113,7 @@ func (js *Jobs) notOurs(ctx context.Context, w lifecycle.Webhook, now time.Time)
 // of a job pool, or those that were requested for its run.
 func (js *Jobs) served(j lifecycle.WorkflowJob) (lifecycle.Job, bool) {
 	row := lifecycle.Job{
-		ID: j.ID, Repository: j.Repository, RunID: j.RunID, RunAttempt: j.RunAttempt, Name: j.Name, Labels: j.Labels,
+		ID: j.ID, Repository: j.Repository, RunID: j.RunID, RunAttempt: j.RunAttempt, Name: j.Name, Workflow: j.Workflow, Labels: j.Labels,
 		QueuedAt: j.QueuedAt, RunnerName: j.RunnerName, StartedAt: j.StartedAt, EndedAt: j.CompletedAt, Conclusion: j.Conclusion,
 	}
 	switch j.Status {
@@ -381,7 +382,9 @@ func (h *webhookOp) freeHost(ctx context.Context, _ time.Time) (op.Progress, err
 	case !r.Releasing() && r.State != lifecycle.StateRunning:
 		return h.finish(over + ", whose host is not ready yet: it is released once it is") // its agent reports that it had its job
 	}
-	h.env.submit("release of "+r.RequestID, h.env.Provision.NewRelease(r.Repository, r.RequestID, 0, true))
+	release := h.env.Provision.NewRelease(r.Repository, r.RequestID, 0, true)
+	release.ChargeTo(meter.User{Repository: h.row.Repository, Workflow: h.row.Workflow, RunID: h.row.RunID, Attempt: h.row.RunAttempt})
+	h.env.submit("release of "+r.RequestID, release)
 	return h.finish(over) // the pool is reconciled once its host is clean
 }
 

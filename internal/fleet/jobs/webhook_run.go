@@ -200,7 +200,7 @@ func (f runFacts) demand() (*provision.Demand, string) {
 func (f runFacts) one(spec lifecycle.Spec, limit int) *provision.Demand {
 	spec.Count, spec.MinimumCount = 1, 1
 	return &provision.Demand{
-		Repository: f.job.Repository, RunID: f.job.RunID, Spec: spec, MaxHosts: limit,
+		Repository: f.job.Repository, RunID: f.job.RunID, Workflow: f.job.Workflow, Spec: spec, MaxHosts: limit,
 		RequestID: f.requestID(), Kind: lifecycle.RequestByWebhook,
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle/delivery"
 	"github.com/remuda-ci/remuda/internal/lifecycle/fleethold"
 	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
+	"github.com/remuda-ci/remuda/internal/lifecycle/meter"
 	"github.com/remuda-ci/remuda/internal/lifecycle/notice"
 	"github.com/remuda-ci/remuda/internal/lifecycle/pause"
 	"github.com/remuda-ci/remuda/internal/lifecycle/replicas"
@@ -81,6 +82,19 @@ type Store interface {
 	// LastEvent is the page token of the newest event: EventsSince goes on
 	// after it with what happens from now on.
 	LastEvent(ctx context.Context) (string, error)
+
+	// CreateReading writes the time that a host was used for: ErrExists if it is written.
+	CreateReading(ctx context.Context, r meter.Reading) error
+	// Reading reads a reading, consistently: ErrNotFound.
+	Reading(ctx context.Context, day, name string) (meter.Reading, error)
+	// ReadingsOfDay lists the readings of a day, in the order of their ends. The newest may be missing.
+	ReadingsOfDay(ctx context.Context, day string) ([]meter.Reading, error)
+	// Day reads the sums of a day. Those of one that was never written are empty and of version 0.
+	Day(ctx context.Context, day string) (meter.Day, error)
+	// UpdateDay replaces the sums of a day whose stored version is d.Version (0: there are none): else ErrConflict.
+	UpdateDay(ctx context.Context, d meter.Day) (meter.Day, error)
+	// DaysOfMonth lists the sums of the days of a month ("2026-11"), in their order. The newest may be missing.
+	DaysOfMonth(ctx context.Context, month string) ([]meter.Day, error)
 
 	// Lease reads a lease: ErrNotFound if no replica ever held it.
 	Lease(ctx context.Context, name string) (replicas.Lease, error)

@@ -11,6 +11,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/fleet/quota"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/meter"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
@@ -21,6 +22,7 @@ type requestCleanup struct {
 	env     *Provisioner
 	journal *op.Recorder
 	q       lifecycle.Request
+	user    meter.User // that of Release
 
 	// launcher finds the machines of an open launch; adopted: they are recorded and
 	// the launch is settled. loaded: pending was read. decided: all hosts were decided on.
@@ -48,7 +50,7 @@ func (t *requestCleanup) state() []any {
 		return nil
 	}
 	return []any{
-		t.q, t.launcher.state(), t.adopted, t.loaded, t.decided, t.known, t.pending, t.reports, t.left, t.kept, t.coming, t.limits, t.freed,
+		t.q, t.user, t.launcher.state(), t.adopted, t.loaded, t.decided, t.known, t.pending, t.reports, t.left, t.kept, t.coming, t.limits, t.freed,
 	}
 }
 
@@ -137,6 +139,7 @@ func (t *requestCleanup) load(ctx context.Context, now time.Time) (op.Progress, 
 // meantime, it decides again.
 func (t *requestCleanup) host(ctx context.Context, now time.Time) (op.Progress, error) {
 	r := t.pending[0]
+	r.Meter.ChargeTo(t.user)
 	facts := lifecycle.Facts{Record: r, Request: &t.q}
 	if report, ok := t.reports[r.HostKey]; ok {
 		facts.Report = &report

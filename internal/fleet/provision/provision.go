@@ -30,6 +30,8 @@ type Demand struct {
 	// RequestID names the request. A call that repeats it resumes the request.
 	RequestID string
 	Spec      lifecycle.Spec
+	// Workflow is the name of the run's workflow; empty: it is not known.
+	Workflow string
 	// MaxHosts is how many hosts the run may have at once, over all its requests; 0 means any number.
 	MaxHosts int
 	// Kind is what the request is for; empty: lifecycle.RequestByCaller.
@@ -230,7 +232,7 @@ func (p *Provision) create(ctx context.Context, now time.Time) (op.Progress, err
 		return op.Again, err
 	}
 	q := lifecycle.Request{
-		Repository: p.demand.Repository, RunID: p.demand.RunID, RequestID: p.demand.RequestID,
+		Repository: p.demand.Repository, RunID: p.demand.RunID, RequestID: p.demand.RequestID, Workflow: p.demand.Workflow,
 		Spec: p.demand.Spec, Kind: cmp.Or(p.demand.Kind, lifecycle.RequestByCaller), MaxHosts: p.demand.MaxHosts, CreatedAt: now, Deadline: now.Add(p.demand.Spec.Timeout),
 		DueAt: now.Add(p.env.Timing.Takeover), Version: 1,
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/fleet/ports"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/meter"
 )
 
 // Release gives a run's hosts back. First it marks the run's requests, so that no more hosts are taken for
@@ -24,6 +25,8 @@ type Release struct {
 	wait              bool
 	// idle makes it wait only while one of the hosts has no job.
 	idle bool
+	// user is the run that the hosts are charged to; empty: that of their requests.
+	user meter.User
 
 	stage    releaseStage
 	requests []lifecycle.Request
@@ -74,7 +77,7 @@ func (r *Release) State() []any {
 		round = append(round, a.host, a.report)
 	}
 	return []any{
-		int(r.stage), r.attempt, r.wait, r.idle, r.requests, r.relisted, r.reread, r.cleanup.state(), r.hosts, r.cleaning, round, r.pooled, r.failed, r.Events.Offers,
+		int(r.stage), r.attempt, r.wait, r.idle, r.user, r.requests, r.relisted, r.reread, r.cleanup.state(), r.hosts, r.cleaning, round, r.pooled, r.failed, r.Events.Offers,
 	}
 }
 
@@ -97,6 +100,10 @@ func (pr *Provisioner) NewFollow(repository, runID string, attempt int) *Release
 
 // Follow has a release that is done go on as one that NewFollow begins.
 func (r *Release) Follow() { r.wait, r.idle = true, true }
+
+// ChargeTo names the run that used the hosts, where that is not the one that they were requested for: GitHub chooses the
+// job of a job-scoped host.
+func (r *Release) ChargeTo(user meter.User) { r.user = user }
 
 // Instances are the hosts that this release freed.
 func (r *Release) Instances() []lifecycle.Record { return r.hosts }
@@ -160,7 +167,7 @@ func (r *Release) free(ctx context.Context, now time.Time) (op.Progress, error) 
 			r.stage = watching
 			return op.Again, nil
 		}
-		r.cleanup = &requestCleanup{env: r.env, journal: &r.Events, q: r.requests[0]}
+		r.cleanup = &requestCleanup{env: r.env, journal: &r.Events, q: r.requests[0], user: r.user}
 	}
 	progress, err := r.cleanup.Step(ctx, now)
 	if err != nil || !progress.Done {

@@ -245,7 +245,7 @@ func (p *Provision) claim(ctx context.Context, m lifecycle.Message, awake bool, 
 	}
 	r, err := p.env.Store.ClaimInstance(ctx, lifecycle.Claim{
 		HostKey: m.HostKey, Assignment: m.Assignment, TrustKey: m.TrustKey, BindTo: p.trustKey(), Now: now, Margin: policy.ClaimMargin, Awake: awake,
-		RunID: p.q.RunID, RunAttempt: p.q.Spec.RunAttempt, Repository: p.q.Repository, RequestID: p.q.RequestID,
+		RunID: p.q.RunID, RunAttempt: p.q.Spec.RunAttempt, Repository: p.q.Repository, RequestID: p.q.RequestID, Workflow: p.q.Workflow,
 		MaxRuntime: p.q.Spec.MaxRuntime, Labels: terms.labels, Registration: terms.registration, Arrival: arrival.Of(p.q.CreatedAt, now, p.q.QuotaReason, p.q.Shortage),
 		JobsOf: p.q.Spec.JobsOf, Forks: p.q.Spec.Forks, GitHubRunnerID: terms.id, Threshold: now.Add(policy.ClaimTimeout),
 	})

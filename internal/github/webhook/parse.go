@@ -15,6 +15,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/line"
+	"github.com/remuda-ci/remuda/internal/lifecycle/meter"
 )
 
 // Error is a delivery that is not as GitHub makes them.
@@ -80,6 +81,7 @@ type deliveryJob struct {
 	RunID       int64    `json:"run_id"`
 	RunAttempt  *int     `json:"run_attempt"`
 	Name        string   `json:"name"`
+	Workflow    string   `json:"workflow_name"`
 	Labels      []string `json:"labels"`
 	Status      string   `json:"status"`
 	Conclusion  string   `json:"conclusion"`
@@ -183,7 +185,7 @@ func (d delivery) job(now time.Time) (*lifecycle.WorkflowJob, error) {
 	out := &lifecycle.WorkflowJob{
 		ID: in.id("id", j.ID), Repository: d.Repository.FullName,
 		RunID: strconv.FormatInt(in.id("run_id", j.RunID), 10), RunAttempt: in.attempt(j.RunAttempt),
-		Name: line.First(j.Name), Labels: j.Labels, Status: further(d.Action, in.word("status", j.Status)), Conclusion: in.wordOrNone("conclusion", j.Conclusion),
+		Name: line.First(j.Name), Workflow: meter.WorkflowName(j.Workflow), Labels: j.Labels, Status: further(d.Action, in.word("status", j.Status)), Conclusion: in.wordOrNone("conclusion", j.Conclusion),
 		RunnerName: in.name("runner_name", j.RunnerName), RunnerID: max(j.RunnerID, 0),
 		QueuedAt: in.time("created_at", j.CreatedAt), StartedAt: in.time("started_at", j.StartedAt), CompletedAt: in.time("completed_at", j.CompletedAt),
 	}

@@ -90,7 +90,7 @@ func TestParseOfAJob(t *testing.T) {
 	want := lifecycle.Webhook{
 		DeliveryID: delivery, Action: "completed", RepositoryID: 186853002, OwnerID: 38302899, ReceivedAt: at,
 		Job: &lifecycle.WorkflowJob{
-			ID: 289782451, Repository: "Codertocat/Hello-World", RunID: "2202229078", RunAttempt: 1, Name: "linters", Labels: []string{"ubuntu-latest"},
+			ID: 289782451, Repository: "Codertocat/Hello-World", RunID: "2202229078", RunAttempt: 1, Name: "linters", Workflow: "CodeQL", Labels: []string{"ubuntu-latest"},
 			Status: "completed", Conclusion: "failure", RunnerName: "GitHub Actions 5", RunnerID: 5,
 			QueuedAt:  time.Date(2021, 8, 5, 10, 33, 58, 0, time.UTC),
 			StartedAt: time.Date(2021, 8, 5, 10, 34, 58, 0, time.UTC), CompletedAt: time.Date(2021, 8, 5, 10, 38, 16, 0, time.UTC),

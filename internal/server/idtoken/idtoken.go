@@ -18,6 +18,7 @@ import (
 
 	"github.com/coreos/go-oidc/v3/oidc"
 
+	"github.com/remuda-ci/remuda/internal/lifecycle/meter"
 	"github.com/remuda-ci/remuda/internal/policy"
 	"github.com/remuda-ci/remuda/internal/server"
 )
@@ -130,6 +131,7 @@ type claims struct {
 	Event        string `json:"event_name"`
 	Ref          string `json:"ref"`
 	Workflow     string `json:"job_workflow_ref"`
+	WorkflowName string `json:"workflow"` // of the run, which may call another workflow
 }
 
 // audience is one or several.
@@ -225,7 +227,8 @@ func (c claims) token() (server.Token, error) {
 	}
 	t := server.Token{
 		ID: c.ID, Until: time.Unix(c.Expiry, 0).Add(Leeway),
-		Origin: policy.Origin{Repository: c.Repository, RunID: c.RunID, Event: c.Event, Ref: c.Ref, Workflow: c.Workflow},
+		Workflow: meter.WorkflowName(c.WorkflowName),
+		Origin:   policy.Origin{Repository: c.Repository, RunID: c.RunID, Event: c.Event, Ref: c.Ref, Workflow: c.Workflow},
 	}
 	var attempt int64
 	for _, one := range []struct {

@@ -142,7 +142,7 @@ func (p *ports) Create(_ context.Context, k *store.Kind, row store.Row) error {
 		if p.row(k, k.Key(row)) != nil {
 			return done{}, fmt.Errorf("create %s: %w", k.Name, lifecycle.ErrExists)
 		}
-		p.putRow(k, row)
+		p.putRow(k, plainRow(k, row))
 		return done{}, nil
 	})
 	return err
@@ -155,6 +155,7 @@ func (p *ports) Update(_ context.Context, k *store.Kind, row store.Row) error {
 		if before == nil || *k.Version(before) != *k.Version(row)-1 {
 			return nil, fmt.Errorf("update %s: %w", k.Name, lifecycle.ErrConflict)
 		}
+		row = plainRow(k, row)
 		p.putRow(k, row)
 		switch before := before.(type) {
 		case *lifecycle.Record:
@@ -162,9 +163,18 @@ func (p *ports) Update(_ context.Context, k *store.Kind, row store.Row) error {
 		case *lifecycle.Request:
 			p.checkRequest(*before, *row.(*lifecycle.Request))
 		}
-		return k.Copy(row), nil
+		return row, nil
 	})
 	return err
+}
+
+// plainRow is a copy of a row without the time of its host, which decides nothing, and whose readings are not explored.
+func plainRow(k *store.Kind, row store.Row) store.Row {
+	row = k.Copy(row)
+	if r, ok := row.(*lifecycle.Record); ok {
+		r.Meter = ""
+	}
+	return row
 }
 
 func (p *ports) putRow(k *store.Kind, row store.Row) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/fleethold"
+	"github.com/remuda-ci/remuda/internal/lifecycle/meter"
 	limits "github.com/remuda-ci/remuda/internal/policy"
 )
 
@@ -117,6 +118,8 @@ func (t *text) unexplored(v any) {
 		none = len(v) == 0
 	case []lifecycle.Job:
 		none = len(v) == 0
+	case meter.User: // of a release of a job-scoped host
+		none = v == (meter.User{})
 	case int64: // of a registration for one job
 		none = v == 0
 	case *limits.Quota:

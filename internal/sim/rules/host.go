@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/meter"
 )
 
 // history is what is remembered of one host's record.
@@ -30,6 +31,9 @@ type history struct {
 	registeredFor map[int64]string
 	// mayRunUntil is until when a job may run on it then, whatever its record says.
 	mayRunUntil time.Time
+	// metered are the cycles of its readings. endedAt is when its record was terminated, by that write's own clock.
+	metered []meter.Cycle
+	endedAt time.Time
 	// reportedFor is the assignment that its agent reported for last.
 	reportedFor int64
 }

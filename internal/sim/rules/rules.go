@@ -51,6 +51,7 @@ const (
 	RuleStandby         engine.Rule = "standby"            // a host waits with a registration of its own, which serves one run
 	RuleNotListening    engine.Rule = "not listening"      // a hot host listens
 	RulePaused          engine.Rule = "paused"             // a paused pool gives out no host and launches none
+	RuleMetered         engine.Rule = "metered"            // the readings of a host have all of its time, and none twice
 	RuleDrained         engine.Rule = "drained"            // a host that leaves does not come back to the pool
 	RuleUnregistered    engine.Rule = "unregistered"       // no live runner loses its registration
 	RuleUnsettled       engine.Rule = "unsettled"          // every request has its outcome

@@ -94,6 +94,8 @@ func (w *Watcher) event(event any) {
 		w.holdWritten(e.Before, e.After)
 	case world.PauseWritten:
 		w.pauseWritten(e.Before, e.After)
+	case world.ReadingWritten:
+		w.readingWritten(e.Reading)
 	case world.Claimed:
 		w.checkCondition(e.Claim, e.Before)
 		w.checkPaused(e.Before.Pool, "claims "+e.Claim.HostKey)

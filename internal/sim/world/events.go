@@ -4,6 +4,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/agent"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/fleethold"
+	"github.com/remuda-ci/remuda/internal/lifecycle/meter"
 	"github.com/remuda-ci/remuda/internal/lifecycle/pause"
 	"github.com/remuda-ci/remuda/internal/lifecycle/slots"
 	"github.com/remuda-ci/remuda/internal/services/model"
@@ -37,6 +38,8 @@ type (
 	HoldWritten struct{ Before, After fleethold.Hold }
 	// PauseWritten is a write of the pause of a pool.
 	PauseWritten struct{ Before, After pause.Pause }
+	// ReadingWritten is a new reading of a host's time.
+	ReadingWritten struct{ Reading meter.Reading }
 	// Claimed is a claim that took effect, with the record as it was. RecordWritten follows.
 	Claimed struct {
 		Claim  lifecycle.Claim

@@ -110,6 +110,13 @@ func (s storePort) put(
 ) error {
 	var before store.Row // nil: there is none
 	key := k.Key(row)
+	if k == store.Readings.Kind && !s.w.Metering { // nothing is drawn for it: lives without its faults are what they were
+		err := do(s.w.Truth, engine.Background, k, row)
+		if err == nil {
+			s.w.rowWritten(nil, k.Copy(row))
+		}
+		return err
+	}
 	_, err := write(s, verb+k.Label(key), func(m *memory.Store) (store.Row, error) {
 		before, _ = m.Get(engine.Background, k, key)
 		return k.Copy(row), do(m, engine.Background, k, row)
@@ -119,8 +126,8 @@ func (s storePort) put(
 
 // Get reads a row, which is never an old one.
 func (s storePort) Get(_ context.Context, k *store.Kind, key store.Key) (store.Row, error) {
-	if k == store.Pauses.Kind && !s.w.Pausing {
-		return s.w.Truth.Get(engine.Background, k, key) // nothing is drawn for it: lives without pauses are what they were
+	if k == store.Pauses.Kind && !s.w.Pausing || k == store.Readings.Kind && !s.w.Metering {
+		return s.w.Truth.Get(engine.Background, k, key) // nothing is drawn for it: lives without such faults are what they were
 	}
 	return read(s, "read "+k.Name, "", func(m *memory.Store) (store.Row, error) {
 		if k == store.FleetHolds.Kind {

@@ -39,7 +39,9 @@ type World struct {
 	Hot bool
 	// Pausing: operators pause pools.
 	Pausing bool
-	ECS     ECS
+	// Metering: the faults of the store meet the readings of hosts' time, too.
+	Metering bool
+	ECS      ECS
 	// StoreAwayUntil and CloudAwayUntil are when the store and the cloud answer again.
 	StoreAwayUntil, CloudAwayUntil time.Time
 	// CloudBlindUntil is until when the cloud answers and shows no machine.

@@ -8,6 +8,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/fleethold"
 	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
+	"github.com/remuda-ci/remuda/internal/lifecycle/meter"
 	"github.com/remuda-ci/remuda/internal/lifecycle/pause"
 	"github.com/remuda-ci/remuda/internal/lifecycle/slots"
 	"github.com/remuda-ci/remuda/internal/services/model"
@@ -72,6 +73,9 @@ func (w *World) rowWritten(before, after store.Row) {
 	case *pause.Pause:
 		w.Tell(w.Who(), "pause", after.Pool+": "+strconv.FormatBool(after.On()))
 		w.emit(PauseWritten{valueOf[pause.Pause](before), *after})
+	case *meter.Reading:
+		w.Tell(w.Who(), "writes", "reading of "+after.HostKey+": "+after.Text)
+		w.emit(ReadingWritten{*after})
 	case *ledger.Quota:
 		w.Tell(w.Who(), "writes", "account "+AccountLine(*after))
 	case *model.Service:

@@ -19,7 +19,7 @@ type record = lifecycle.Record
 // claimed are the attributes that Record.Claimed sets or removes, except the counters and
 // the runner name. The trust key of a bound host gets the value that the condition asks for.
 var claimed = []string{
-	"state", pooledAt, "restingAt", poolKey, runID, "runAttempt", "repository", requestID, "maxRuntime", "labels", "arrival", "registration",
+	"state", pooledAt, "restingAt", poolKey, runID, "runAttempt", "repository", "workflow", requestID, "maxRuntime", "labels", "arrival", "registration",
 	"jobsOf", "forks", "githubRunnerId", "threshold", dueAt, dueShard, "updatedAt", "reason", "reasonCode", "trustKey",
 }
 

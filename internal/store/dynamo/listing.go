@@ -267,10 +267,10 @@ func (s *Store) rows(ctx context.Context, what string, q store.Query, entries []
 func (s *Store) listTable(ctx context.Context, q store.Query) ([]store.Row, error) {
 	l, what := listings[q.Index], "list "+q.Index.Name
 	pages := dynamodb.NewQueryPaginator(s.client, &dynamodb.QueryInput{
-		TableName: s.table(l.table.name), ConsistentRead: sdk.Bool(true),
+		TableName: s.table(l.table.name), ConsistentRead: sdk.Bool(!q.Stale),
 		KeyConditionExpression:    sdk.String("#hash = :hash"),
 		ExpressionAttributeNames:  map[string]string{"#hash": l.table.hash},
-		ExpressionAttributeValues: item{":hash": text(l.partition(q.Partitions[0]))},
+		ExpressionAttributeValues: item{":hash": text(l.Kind().Dynamo.Prefix + l.partition(q.Partitions[0]))},
 	})
 	var found []store.Row
 	for pages.HasMorePages() {

@@ -142,6 +142,7 @@ func pooledRecord(hostKey string) lifecycle.Record {
 		},
 		TrustKey: repository, Uses: 1, TemplateVersion: "7", PooledAt: began,
 		LaunchedAt: began, CreatedAt: began, UpdatedAt: began,
+		Meter:  "mwyyzwlk,5c,1aao,1cm0,-,-", // once its runner is ready
 		Reason: "it is clean and waits for a run of its repository",
 	}
 }
@@ -150,7 +151,7 @@ func claimOf(hostKey, run string) lifecycle.Claim {
 	return lifecycle.Claim{
 		HostKey: hostKey, Assignment: 2, TrustKey: repository, Now: began, Margin: 30 * time.Second,
 		RunID: run, RunAttempt: 1, Repository: repository, RequestID: "4f9c2b6e-7a51-4f0e-9c55-2b1d5e3f8a70", MaxRuntime: time.Hour,
-		Labels: []string{"fast"}, Threshold: began.Add(2 * time.Minute),
+		Labels: []string{"fast"}, Threshold: began.Add(2 * time.Minute), Workflow: "Continuous integration",
 		Registration: &lifecycle.Registration{
 			Kind: lifecycle.RegistrationToken, URL: "https://github.com/" + repository, Secret: secret, ExpiresAt: began.Add(time.Hour),
 		},

@@ -165,7 +165,11 @@ func selecting(columns string, q store.Query, after []any, limit int) *listing {
 // addConditions adds those of a query, but not where its page begins. Each ends with AND.
 func (l *listing) addConditions(q store.Query, partition []string) {
 	for i, name := range q.Index.By {
-		l.add(name+" = ? AND ", partition[i])
+		value := partition[i]
+		if name == q.Index.Kind().KeyColumns[0] {
+			value = q.Index.Kind().SQL.Prefix + value
+		}
+		l.add(name+" = ? AND ", value)
 	}
 	switch name := q.Index.Order; {
 	case name != "" && q.UpTo.IsZero():

@@ -8,6 +8,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/arrival"
+	"github.com/remuda-ci/remuda/internal/lifecycle/meter"
 	"github.com/remuda-ci/remuda/internal/store"
 	"github.com/remuda-ci/remuda/internal/store/storetest/rowtest"
 )
@@ -41,7 +42,8 @@ func fullRecord(hostKey string) lifecycle.Record {
 	at := func(minutes int) time.Time { return start.Add(time.Duration(minutes) * time.Minute) }
 	return lifecycle.Record{
 		HostKey: hostKey, InstanceID: "i-" + hostKey, Pool: "default", State: lifecycle.StateRunning,
-		RunID: runID, RunAttempt: 2, Repository: repository, RequestID: "request-1", JobsOf: "acme", Forks: true,
+		RunID: runID, RunAttempt: 2, Repository: repository, RequestID: "request-1", Workflow: "CI, nightly", JobsOf: "acme", Forks: true,
+		Meter:      meter.Meter(fullCycle(1000).String()),
 		Assignment: 3, Version: 1, Threshold: at(1), MaxRuntime: 6 * time.Hour, RuntimeEndsAt: at(2), ReleasedAt: at(3), DueAt: at(4),
 		Hardware: lifecycle.Hardware{
 			ResourceClass: "large", UsageClass: lifecycle.UsageSpot, InstanceType: "c6i.large", CPU: 2,
@@ -57,6 +59,14 @@ func fullRecord(hostKey string) lifecycle.Record {
 		InterruptionAt: at(13), ReplacedBy: "replace-i-1", LostJob: "acme/site/4711/2",
 		LostBy:     &lifecycle.LostRun{RunID: "4711", RequestID: "req-4711", Labels: []string{"gpu"}},
 		LaunchedAt: at(10), CreatedAt: at(11), UpdatedAt: at(12), ExpiresAt: at(600), Reason: "because it's \"so\" — 100%",
+	}
+}
+
+// fullCycle has a value in every attribute.
+func fullCycle(from meter.Milli) meter.Cycle {
+	return meter.Cycle{
+		From: from, Launched: true, PooledAt: from + 1, ClaimedAt: from + 2, ReadyAt: from + 20, ReleasedAt: from + 300, EndedAt: from + 4000,
+		User: meter.User{Repository: repository, Workflow: "CI, nightly", RunID: runID, Attempt: 2},
 	}
 }
 
@@ -77,7 +87,7 @@ func pooledRecord(hostKey string) lifecycle.Record {
 func claimOf(hostKey string) lifecycle.Claim {
 	return lifecycle.Claim{
 		HostKey: hostKey, Assignment: 2, TrustKey: repository, Now: start, Margin: 30 * time.Second,
-		RunID: runID, RunAttempt: 1, Repository: repository, RequestID: "request-1", MaxRuntime: time.Hour,
+		RunID: runID, RunAttempt: 1, Repository: repository, RequestID: "request-1", Workflow: "CI", MaxRuntime: time.Hour,
 		Labels: []string{"fast"}, Threshold: start.Add(2 * time.Minute), Arrival: arrival.Of(start.Add(-time.Second), start, "", "no spot"),
 		Registration: &lifecycle.Registration{Kind: lifecycle.RegistrationToken, URL: "https://github.com/" + repository, Secret: secret},
 	}

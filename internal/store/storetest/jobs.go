@@ -69,7 +69,7 @@ const jobPool = "small-jobs"
 // fullJob has a value in every attribute.
 func fullJob(id int64) lifecycle.Job {
 	return lifecycle.Job{
-		ID: id, Repository: repository, RunID: runID, RunAttempt: 2, Name: "build (1)", Labels: []string{"remuda-small", "x64"},
+		ID: id, Repository: repository, RunID: runID, RunAttempt: 2, Name: "build (1)", Workflow: "CI", Labels: []string{"remuda-small", "x64"},
 		Pool: jobPool, Scope: "acme", State: lifecycle.JobWaiting, QueuedAt: start, RunnerName: "remuda-3-i-a",
 		StartedAt: start.Add(time.Second), EndedAt: start.Add(time.Minute), Conclusion: "success", NotBefore: start.Add(time.Hour), Passed: 3, Reason: "it's \"queued\" — 100%",
 		DueAt: start.Add(5 * time.Minute), Version: 1, ExpiresAt: start.Add(10 * time.Hour),

@@ -40,7 +40,7 @@ var _ = add(group{name: "requests", tests: append(requests.cases(),
 // fullRequest has a value in every attribute.
 func fullRequest(requestID string) lifecycle.Request {
 	return lifecycle.Request{
-		Repository: repository, RunID: runID, RequestID: requestID, Kind: lifecycle.RequestReplacement, Version: 1,
+		Repository: repository, RunID: runID, RequestID: requestID, Kind: lifecycle.RequestReplacement, Workflow: "CI", Version: 1,
 		Spec: lifecycle.Spec{
 			RunAttempt: 1, Count: 3, MinimumCount: 2, Pool: "default", ResourceClass: "large", UsageClass: lifecycle.UsageSpot,
 			InstanceTypes: []string{"c*", "m6i.*"}, MaxRuntime: time.Hour, Timeout: 10 * time.Minute, Labels: []string{"fast"}, AllowOnDemand: true,

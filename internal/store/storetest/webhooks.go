@@ -31,7 +31,7 @@ func fullWebhook(deliveryID string) lifecycle.Webhook {
 	return lifecycle.Webhook{
 		DeliveryID: deliveryID, Kind: lifecycle.WebhookHostEnded, Action: "completed",
 		Job: &lifecycle.WorkflowJob{
-			ID: beyondFloat, Repository: repository, RunID: runID, RunAttempt: 2, Name: "build (1)", Labels: []string{"gpu", "fast"},
+			ID: beyondFloat, Repository: repository, RunID: runID, RunAttempt: 2, Name: "build (1)", Workflow: "CI", Labels: []string{"gpu", "fast"},
 			Status: lifecycle.StatusCompleted, Conclusion: "success", RunnerName: "remuda-3-i-a", RunnerID: 1<<40 + 7,
 			QueuedAt: start, StartedAt: start.Add(time.Second), CompletedAt: start.Add(time.Minute),
 		},

@@ -1,0 +1,299 @@
+package meter_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle/meter"
+)
+
+// start is a minute before midnight.
+var start = time.Date(2026, 11, 26, 23, 59, 0, 0, time.UTC)
+
+var (
+	ci   = meter.User{Repository: "acme/site", Workflow: "CI", RunID: "101", Attempt: 2}
+	none = time.Time{}
+)
+
+func after(s float64) time.Time { return start.Add(time.Duration(s * float64(time.Second))) }
+
+// pooled is a host that went into the pool at start, five seconds after its last run.
+func pooled() meter.Meter {
+	m := meter.Begin(after(-100))
+	m.Release(after(-90), after(-5), ci)
+	m.Pool(after(-5), start)
+	return m
+}
+
+func TestTimes(t *testing.T) {
+	t.Parallel()
+	s := func(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
+	for name, tt := range map[string]struct {
+		from  meter.Meter
+		lives func(m *meter.Meter) (releasedAt time.Time)
+		pool  meter.Times
+		user  meter.Times
+	}{
+		"launched for a run": {meter.Begin(start), func(m *meter.Meter) time.Time {
+			m.Ready(after(3), after(45))
+			m.Release(after(3), after(100), ci)
+			return after(100)
+		}, meter.Times{}, meter.Times{Boot: s(45), Busy: s(55)}},
+		"launched, and never ready": {meter.Begin(start), func(m *meter.Meter) time.Time {
+			m.Release(after(3), after(600), ci)
+			m.End(none, after(600), true)
+			return none
+		}, meter.Times{}, meter.Times{Boot: s(600)}},
+		"launched ahead of need, and ended": {meter.Begin(start), func(m *meter.Meter) time.Time {
+			m.Pool(start, after(50))
+			m.End(none, after(350), false)
+			return none
+		}, meter.Times{Boot: s(50), Idle: s(300)}, meter.Times{}},
+		"launched ahead of need, and claimed": {meter.Begin(start), func(m *meter.Meter) time.Time {
+			m.Pool(start, after(50))
+			m.Ready(after(70), after(71))
+			m.Release(after(70), after(100), ci)
+			return after(100)
+		}, meter.Times{Boot: s(50), Idle: s(20)}, meter.Times{Boot: s(1), Busy: s(29)}},
+		"launched ahead of need, and never clean": {meter.Begin(start), func(m *meter.Meter) time.Time {
+			m.End(start, after(300), false)
+			return none
+		}, meter.Times{Boot: s(300)}, meter.Times{}},
+		"claimed from the pool": {pooled(), func(m *meter.Meter) time.Time {
+			m.Ready(after(10), after(12))
+			m.Release(after(10), after(100), ci)
+			return after(100)
+		}, meter.Times{Clean: s(5), Idle: s(10)}, meter.Times{Boot: s(2), Busy: s(88)}},
+		"released with a job on it": {pooled(), func(m *meter.Meter) time.Time {
+			m.Ready(after(10), after(12))
+			m.Release(after(10), after(100), ci)
+			return after(300)
+		}, meter.Times{Clean: s(5), Idle: s(10)}, meter.Times{Boot: s(2), Busy: s(288)}},
+		"claimed, and never ready": {pooled(), func(m *meter.Meter) time.Time {
+			m.Release(after(10), after(70), ci)
+			return after(70)
+		}, meter.Times{Clean: s(5), Idle: s(10)}, meter.Times{Boot: s(60)}},
+		"clean once more, without a run": {pooled(), func(m *meter.Meter) time.Time {
+			m.Pool(after(30), after(40))
+			m.End(none, after(50), false)
+			return none
+		}, meter.Times{Clean: s(5), Idle: s(50)}, meter.Times{}},
+		"a clock that is behind": {pooled(), func(m *meter.Meter) time.Time {
+			m.Ready(after(-7), after(-9))
+			m.Release(after(-7), after(2), ci)
+			return after(1)
+		}, meter.Times{Clean: s(5)}, meter.Times{Busy: s(2)}},
+		"less than a millisecond is cut": {pooled(), func(m *meter.Meter) time.Time {
+			m.Ready(after(0.0004), after(0.0016))
+			m.Release(after(0.0004), after(1.0009), ci)
+			return after(1.0009)
+		}, meter.Times{Clean: s(5)}, meter.Times{Boot: s(0.001), Busy: s(0.999)}},
+	} {
+		releasedAt := tt.lives(&tt.from)
+		c, ended := tt.from.Ended(releasedAt)
+		if !ended {
+			t.Errorf("%s: it has not ended", name)
+		}
+		pool, user := c.Between(0, c.EndedAt, 0)
+		if diff := cmp.Diff([]meter.Times{tt.pool, tt.user}, []meter.Times{pool, user}); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		if got, want := pool.Sum()+user.Sum(), c.EndedAt.Time().Sub(c.From.Time()); got != want {
+			t.Errorf("%s: the parts sum to %s, the cycle took %s", name, got, want)
+		}
+	}
+}
+
+func TestEntries(t *testing.T) {
+	t.Parallel()
+	host, m := meter.Host{Pool: "default", InstanceType: "c6i.large"}, pooled()
+	m.Ready(after(10), after(12))
+	open, _ := m.Cycle()
+	wantOpen := []meter.Entry{
+		{Day: "2026-11-26", Host: host, Times: meter.Times{Clean: 5 * time.Second, Idle: 10 * time.Second}},
+		{Day: "2026-11-26", Host: host, Times: meter.Times{Boot: 2 * time.Second, Busy: 8 * time.Second}},
+	}
+	if diff := cmp.Diff(wantOpen, open.Entries(host, after(20))); diff != "" {
+		t.Errorf("while it is open (-want +got):\n%s", diff)
+	}
+	m.Release(after(10), after(100), ci)
+	c, _ := m.Ended(after(100))
+	want := []meter.Entry{
+		{Day: "2026-11-26", Host: host, Times: meter.Times{Clean: 5 * time.Second, Idle: 10 * time.Second}},
+		{Day: "2026-11-26", Host: host, User: ci, Times: meter.Times{Boot: 2 * time.Second, Busy: 48 * time.Second}},
+		{Day: "2026-11-27", Host: host, User: ci, Runs: 1, Times: meter.Times{Busy: 40 * time.Second}},
+	}
+	r := meter.NewReading("host-1", host, c)
+	if diff := cmp.Diff(want, r.Entries()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if r.Day != "2026-11-27" || !strings.HasSuffix(r.Name, "/host-1") {
+		t.Errorf("the key is %s %s", r.Day, r.Name)
+	}
+	if again, _ := m.Ended(after(200)); meter.NewReading("host-1", host, again).Name != r.Name {
+		t.Error("a later end of the last job gives the same cycle another key")
+	}
+	wholeDay := meter.Begin(after(60 - 86400))
+	wholeDay.End(none, after(60), false)
+	c, _ = wholeDay.Ended(none)
+	if got := meter.NewReading("host-1", host, c).Entries(); len(got) != 1 || got[0].Boot != 24*time.Hour {
+		t.Errorf("a whole day, until midnight: %+v", got)
+	}
+	r.Text = "damaged"
+	if got := r.Entries(); got != nil {
+		t.Errorf("a damaged reading has %+v", got)
+	}
+}
+
+// Whatever a host goes through, its cycles leave out no time and count none twice, and so do the sums of its days.
+func TestNoTimeIsLost(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(500) {
+		r := rand.New(rand.NewPCG(seed, 16))
+		now, m, releasedAt := start, meter.Begin(start), none
+		var readings []meter.Reading
+		step := func() time.Time {
+			now = now.Add(time.Duration(r.Int64N(int64(20 * time.Hour)))).Truncate(time.Millisecond)
+			return now
+		}
+		read := func() {
+			if c, ended := m.Ended(releasedAt); ended {
+				readings = append(readings, meter.NewReading("host", meter.Host{}, c))
+			}
+		}
+		for ended := false; !ended; {
+			hasRun := r.IntN(4) > 0
+			if ended = r.IntN(5) == 0; hasRun {
+				got := step()
+				if r.IntN(4) > 0 {
+					m.Ready(got, step())
+				}
+				releasedAt = step()
+				m.Release(got, releasedAt, ci)
+				if ended && r.IntN(2) == 0 { // with the run on it
+					m.End(none, now, true)
+					continue
+				}
+				if r.IntN(3) == 0 {
+					releasedAt = step()
+				}
+			}
+			if read(); ended {
+				m.End(releasedAt, step(), false)
+			} else {
+				m.Pool(releasedAt, step())
+				releasedAt = none
+			}
+		}
+		read()
+		var sum, byDay time.Duration
+		for _, reading := range readings {
+			for _, e := range reading.Entries() {
+				sum += e.Sum()
+			}
+			for _, e := range meter.SumUp(reading.Day, []meter.Reading{reading}).Entries {
+				byDay += e.Sum()
+			}
+		}
+		if life := now.Sub(start); sum != life || byDay != life {
+			t.Fatalf("seed %d: the host lived for %s, its cycles took %s, and by day %s", seed, life, sum, byDay)
+		}
+	}
+}
+
+func TestCyclesAsText(t *testing.T) {
+	t.Parallel()
+	full := meter.Cycle{From: 1e12, Launched: true, PooledAt: 1e12 + 1, ClaimedAt: 1e12 + 2, ReadyAt: 1e12 + 30, ReleasedAt: 1e12 + 400, EndedAt: 1e12 + 5000,
+		User: meter.User{Workflow: "a, b", Repository: "acme/site", RunID: "7", Attempt: 1}}
+	for _, c := range []meter.Cycle{full, {From: 1}, {From: 1, User: meter.User{Repository: "acme/site"}}, {From: 5, EndedAt: 5, User: meter.User{Workflow: "x"}}} {
+		if back, err := meter.Parse(c.String()); err != nil || back != c {
+			t.Errorf("%s: %+v came back as %+v (%v)", c, c, back, err)
+		}
+	}
+	for _, bad := range []string{"", "1", "1,2,3,4,5", "?,-,-,-,-,-", "1,?,-,-,-,-", "1,-,-,-,-,-,x,,,", "1,-,-,-,-,-,1,2,3"} {
+		if _, err := meter.Parse(bad); err == nil {
+			t.Errorf("%q is no cycle, and was read", bad)
+		}
+	}
+}
+
+// A record of an older controld has no cycle. Its host is metered from when it is next in the pool.
+func TestOlderRecords(t *testing.T) {
+	t.Parallel()
+	var m meter.Meter
+	m.Ready(start, start)
+	m.ChargeTo(ci)
+	m.Release(start, start, ci)
+	m.End(start, start, false)
+	if _, ended := m.Ended(start); m != "" || ended {
+		t.Errorf("it is %q", m)
+	}
+	m.Pool(start, after(1))
+	if c, ok := m.Cycle(); !ok || c.From != meter.At(after(1)) || c.PooledAt != c.From {
+		t.Errorf("it is %q", m)
+	}
+}
+
+// Two replicas saw the end of the last job at different times: what one has written stands.
+func TestAfter(t *testing.T) {
+	t.Parallel()
+	m := pooled()
+	m.Ready(after(1), after(2))
+	m.Release(after(1), after(10), ci)
+	written, _ := m.Ended(after(10))
+	m.Pool(after(20), after(25))
+	m.After(meter.NewReading("host", meter.Host{}, written))
+	if c, _ := m.Cycle(); c.From != written.EndedAt || c.PooledAt != meter.At(after(25)) {
+		t.Errorf("the next cycle is %+v", c)
+	}
+	before := m
+	if m.After(meter.Reading{Text: "damaged"}); m != before {
+		t.Errorf("after a damaged reading it is %q", m)
+	}
+}
+
+// A day of very many entries keeps fewer details and all of the time.
+func TestManyEntries(t *testing.T) {
+	t.Parallel()
+	var readings []meter.Reading
+	for n := range 12_000 {
+		m := meter.Begin(after(60))
+		m.Release(after(60), after(61), meter.User{Repository: "acme/" + fmt.Sprint(n%100), Workflow: fmt.Sprint(n / 100)})
+		c, _ := m.Ended(after(61))
+		readings = append(readings, meter.NewReading("host", meter.Host{}, c))
+	}
+	day := meter.SumUp("2026-11-27", readings)
+	if len(day.Entries) != 100 || day.Entries[0].Workflow != "" || day.Entries[0].Runs != 120 {
+		t.Errorf("%d entries, the first %+v", len(day.Entries), day.Entries[0])
+	}
+	if day.Month != "2026-11" || !day.ExpiresAt.Equal(after(60).Add(meter.KeepDays)) {
+		t.Errorf("it is of %s and kept until %s", day.Month, day.ExpiresAt)
+	}
+}
+
+func TestUsers(t *testing.T) {
+	t.Parallel()
+	of := func(charged meter.User) meter.User {
+		m := meter.Begin(start)
+		m.ChargeTo(charged)
+		m.Release(start, after(1), ci)
+		c, _ := m.Cycle()
+		return c.User
+	}
+	other := meter.User{Repository: "acme/other", RunID: "7"}
+	if of(meter.User{}) != ci || of(other) != other {
+		t.Errorf("charged to %+v and %+v", of(meter.User{}), of(other))
+	}
+	for name, want := range map[string]string{
+		"CI": "CI", " a\x1b[31mb": "a", strings.Repeat("é", 40): strings.Repeat("é", 32), "x" + strings.Repeat("é", 40): "x" + strings.Repeat("é", 31),
+	} {
+		if got := meter.WorkflowName(name); got != want {
+			t.Errorf("workflow %q is kept as %q", name, got)
+		}
+	}
+}

@@ -1,0 +1,85 @@
+package storetest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/meter"
+	"github.com/remuda-ci/remuda/internal/store"
+)
+
+var days = kind[meter.Day]{
+	KindOf: store.Days, noun: "the sums of a day", blank: true,
+	keys:    []store.Key{{"2026-03", "2026-03-04"}, {"2026-03", "2026-03-05"}, {"2026-04", "2026-04-01"}},
+	strange: []store.Key{{"2026-03", "2026-03-06"}},
+	full: func(key store.Key) meter.Day {
+		return meter.Day{Month: key[0], Day: key[1], Entries: []meter.Entry{{
+			Day: key[1], Host: fullReading(0).Host, User: fullCycle(1).User, Runs: 3,
+			Times: meter.Times{Idle: time.Second, Boot: time.Minute, Busy: time.Hour, Clean: time.Millisecond},
+		}}, Version: 1, ExpiresAt: start.Add(time.Hour)}
+	},
+	bare:   func(key store.Key) meter.Day { return meter.Day{Month: key[0], Day: key[1]} },
+	update: store.Store.UpdateDay,
+	get: func(s store.Store, ctx context.Context, key store.Key) (meter.Day, error) {
+		return s.Day(ctx, key[1])
+	},
+	lists: map[string]func(context.Context, store.Store) ([]meter.Day, error){
+		"the days of its month": func(ctx context.Context, s store.Store) ([]meter.Day, error) {
+			return s.DaysOfMonth(ctx, "2026-03")
+		},
+	},
+}
+
+var _ = add(group{name: "the time of hosts", tests: append([]suiteTest{
+	{"readings of a day come back in the order of their ends", testReadings},
+	{"a reading is written once", testReadingOnce},
+	{"days of a month come in their order", testDaysOfMonth},
+}, days.cases()...)})
+
+// fullReading has a value in every attribute.
+func fullReading(end time.Duration) meter.Reading {
+	r := meter.NewReading("host-"+end.String(), meter.Host{Pool: "default", ResourceClass: "large", UsageClass: "spot", InstanceType: "c6i.large"},
+		fullCycle(meter.At(start.Add(end))))
+	r.Version = 1
+	return r
+}
+
+func putReadings(t *testing.T, w world, readings ...meter.Reading) {
+	t.Helper()
+	for _, r := range readings {
+		if err := w.Store.CreateReading(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func testReadings(t *testing.T, w world) {
+	second, first, later := fullReading(2*time.Second), fullReading(time.Second), fullReading(24*time.Hour)
+	putReadings(t, w, second, later, first)
+	requests.put(t, w, requests.row()) // which is in the same table of a database
+	equal(t, "readings of the day", []meter.Reading{first, second}, must(w.Store.ReadingsOfDay(t.Context(), "2026-03-04"))(t))
+	equal(t, "readings of the next day", []meter.Reading{later}, must(w.Store.ReadingsOfDay(t.Context(), "2026-03-05"))(t))
+	equal(t, "readings of another day", []meter.Reading(nil), must(w.Store.ReadingsOfDay(t.Context(), "2026-03-06"))(t))
+	equal(t, "days of the month", []meter.Day(nil), must(w.Store.DaysOfMonth(t.Context(), "2026-03"))(t))
+}
+
+func testReadingOnce(t *testing.T, w world) {
+	r := fullReading(time.Second)
+	putReadings(t, w, r)
+	again := r
+	again.Text = "something else"
+	wantError(t, "a second time", w.Store.CreateReading(t.Context(), again), lifecycle.ErrExists)
+	equal(t, "readings of the day", []meter.Reading{r}, must(w.Store.ReadingsOfDay(t.Context(), "2026-03-04"))(t))
+	equal(t, "the reading", r, must(w.Store.Reading(t.Context(), r.Day, r.Name))(t))
+	_, err := w.Store.Reading(t.Context(), r.Day, r.Name+"0")
+	wantError(t, "another reading", err, lifecycle.ErrNotFound)
+}
+
+func testDaysOfMonth(t *testing.T, w world) {
+	for _, i := range []int{2, 1, 0} {
+		days.put(t, w, days.full(days.keys[i]))
+	}
+	equal(t, "days of March", []meter.Day{days.full(days.keys[0]), days.full(days.keys[1])}, must(w.Store.DaysOfMonth(t.Context(), "2026-03"))(t))
+}
