@@ -61,6 +61,7 @@ func newAWSBackends(ctx context.Context, c *config.Config, in *inputs.Inputs, lo
 		exhausted:       compute.Exhausted,
 		sells:           sellsOf(compute),
 		outside:         compute.Outside,
+		region:          cfg.Region,
 		launchRate:      fleet.Rate(compute.LaunchRate()),
 		ensure:          role.keptAfter(fleet.Together(ensure...)),
 		keepRole:        role.keep,
@@ -160,6 +161,7 @@ type backends struct {
 	hostKey         func(instanceID string) string
 	templateVersion func(ctx context.Context, pool string) (string, error)
 	exhausted       func(usage lifecycle.UsageClass) []lifecycle.Offering
+	region          string     // empty outside AWS
 	launchRate      fleet.Rate // zero: launches are not gathered
 	ensure          fleet.Ensure
 	notices         fleet.Notices // nil: none are received

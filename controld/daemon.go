@@ -100,6 +100,7 @@ func (d *daemon) fleetOptions(ctx context.Context, c *config.Config, replica str
 		return fleet.Options{}, err
 	}
 	records, metrics, p := d.records(), d.metrics, d.backends
+	prices := c.Cost.List(p.region)
 	return fleet.Options{
 		Store:   records,
 		Guards:  records,
@@ -110,7 +111,7 @@ func (d *daemon) fleetOptions(ctx context.Context, c *config.Config, replica str
 		Workers: workerOptions(c, records),
 		Pools:   hosts, Classes: classes(c), Sells: p.sells, Outside: p.outside, Repositories: sweptRepositories(c),
 		TemplateVersion: p.templateVersion, Exhausted: p.exhausted, LaunchRate: p.launchRate, Ensure: p.ensure, HostKey: p.hostKey, Notices: instrument.Notices(p.notices, metrics),
-		ScaleDown: idle, Services: services, Limits: c.Limits.Policy(),
+		ScaleDown: idle, Services: services, Limits: c.Limits.Policy(), Prices: &prices,
 		ClockOffset: p.clockOffset,
 		Replica:     replica, Log: d.log.Named("fleet"), Observer: metrics, Timing: timing(c.Sweeps),
 	}, nil

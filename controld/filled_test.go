@@ -18,6 +18,7 @@ grpc: {tls: {cert_file: DIR/tls.pem, key_file: DIR/tls.key, client_ca_file: DIR/
 webhooks: {secret_file: DIR/secret}
 scale_down: {idle_confirmation: 1m, idle: [{cron: "* * 9 * * *", idle_count: 1}]}
 limits: {hosts_per_repository: 5, hosts_per_owner: 6}
+cost: {prices: [{instance_type: c6i.*, dollars_per_hour: 0.05}]}
 pools:
   default:
     {reuse: same-owner, instance_types: [c6i.*], privileged: true, default_labels: true, rerun_interrupted: true, maximum: 9, max_uses: 5, max_age: 5h,
@@ -116,8 +117,9 @@ func TestEveryOptionIsFilled(t *testing.T) {
 		"backends here": {local.d.backends, map[string]string{
 			"hostKey": "it is the instance id", "templateVersion": "there are no templates", "exhausted": "it sells what it has", "ensure": "there is nothing to make",
 			"notices": "EC2 sends them", "keepRole": "hosts have none", "probe": "there is no account", "launchRate": "launches have no limit of calls", "outside": "its pools have no bounds but their lists",
-			"clockOffset": "the store is on the same machine",
+			"clockOffset": "the store is on the same machine", "region": "it is in none",
 		}},
+		"prices":          {*inAWS.fleet.Prices, nil},
 		"GitHub":          {inAWS.github, map[string]string{"Apps": "it has a token"}},
 		"GitHub with App": {withApp.github, map[string]string{"Token": "it has an App", "Organization": "it is at repository scope", "RunnerGroup": "it is at repository scope"}},
 		"processes":       {local.process, map[string]string{"Env": defaults, "ReadOnly": "the daemon writes", "RestartDelay": defaults, "Now": ofTests}},

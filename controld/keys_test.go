@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"strings"
 	"testing"
@@ -55,6 +56,17 @@ func ofWarm(get func(fleet.WarmPool) any) effect {
 
 func ofJobs(get func(fleet.JobPool) any) effect {
 	return func(w *wired) any { return get(w.fleet.Jobs.Pools["default"]) }
+}
+
+// withPrice has a price of each hour of every m5.
+const withPrice = "cost: {prices: [{instance_type: m5.*, dollars_per_hour: 7}]}"
+
+// ofPrice is what an hour of a type costs.
+func ofPrice(instanceType, usageClass string) effect {
+	return func(w *wired) any {
+		dollars, _, _ := w.fleet.Prices.Of(instanceType, usageClass)
+		return math.Round(dollars*1e6) / 1e6
+	}
 }
 
 func ofService(get func(services.Service) any) effect {
@@ -338,6 +350,11 @@ var keyRows = []keyRow{
 	{key: "scale_down.idle[].eviction_strategy", value: "newest_first", with: withIdle, got: ofScaleDown(func(p policy.ScaleDown) any { return p.Idle[0].Eviction }), want: policy.EvictNewest},
 
 	{key: "limits.hosts_per_repository", value: "7", got: func(w *wired) any { return w.fleet.Limits.HostsPerRepository }, want: 7},
+	{key: "cost.prices[].instance_type", value: "c6i.*", with: withPrice, got: ofPrice("c6i.large", "spot"), want: 7.},
+	{key: "cost.prices[].usage_class", value: "on-demand", with: withPrice, got: ofPrice("m5.large", "spot"), want: 0.0384},
+	{key: "cost.prices[].region", value: "eu-west-1", with: withPrice, got: ofPrice("m5.large", "spot"), want: 0.0384},
+	{key: "cost.prices[].dollars_per_hour", value: "3", with: withPrice, got: ofPrice("m5.large", "spot"), want: 3.},
+	{key: "cost.spot_percent", value: "50", got: ofPrice("m5.large", "spot"), want: 0.048},
 	{key: "limits.hosts_per_owner", value: "7", got: func(w *wired) any { return w.fleet.Limits.HostsPerOwner }, want: 7},
 
 	{key: "timeouts.creation", value: "7m", got: ofPolicy(func(p lifecycle.Policy) any { return p.CreationTimeout }), want: 7 * time.Minute},

@@ -71,6 +71,29 @@ func newServices(app *cli.App) *cobra.Command {
 	})
 }
 
+func newCost(app *cli.App) *cobra.Command {
+	var f cli.CostFlags
+	c := &cobra.Command{
+		Use: "cost", Short: "Show what the hosts were used for, and what that cost", GroupID: groupLook, Args: cobra.NoArgs,
+		Long: `cost adds up the time of hosts: boot until a runner is ready, busy while a run has the host, clean after a run, and idle in the pool.
+The time of a run is charged to it. Idle time, clean-up and the boot of warm hosts are the pool's. Dollars are those of the machines, by the prices of
+controld's configuration, without disks, addresses and traffic. Hosts that live count up to now.`,
+		Example: "  remuda cost\n  remuda cost --by workflow --since 7d --repository acme\n  remuda cost --by run --since 1d\n" +
+			"  remuda cost --by day --since 2026-11-01 --until 2026-11-30 --csv > november.csv",
+		RunE: func(c *cobra.Command, _ []string) error { return failure.Of("", app.Cost(c.Context(), f)) },
+	}
+	c.Flags().StringVar(&f.By, "by", "repository", "a row for each `KIND`: repository, owner, workflow, run, pool, day or type")
+	c.Flags().StringVar(&f.Since, "since", "30d", "from this `DAY` on, such as 2026-11-01, or for so many days, such as 30d; days are those of UTC")
+	c.Flags().StringVar(&f.Until, "until", "", "up to this `DAY`; none: today")
+	c.Flags().StringVar(&f.Pool, "pool", "", "only hosts of this `POOL`")
+	c.Flags().StringVar(&f.Repository, "repository", "", "only what this repository used, `OWNER/NAME`, or an owner")
+	c.Flags().StringVar(&f.Run, "run", "", "only what this `RUN` used")
+	c.Flags().IntVar(&f.Rows, "rows", 100, "so many rows at most, up to 10000")
+	c.Flags().BoolVar(&f.CSV, "csv", false, "write CSV, with times in seconds")
+	_ = c.RegisterFlagCompletionFunc("by", cobra.FixedCompletions(view.CostKinds, cobra.ShellCompDirectiveNoFileComp))
+	return watched(app, c)
+}
+
 func newWhy(app *cli.App) *cobra.Command {
 	return watched(app, &cobra.Command{
 		Use: "why RUN|HOST|JOB-URL", Short: "Say why a run has, or does not have yet, its hosts, or why a host is here", GroupID: groupLook,

@@ -45,7 +45,9 @@ type Config struct {
 	// ScaleDown is nil when no host is ended for being idle in its run.
 	ScaleDown *ScaleDown `yaml:"scale_down"`
 	// Limits bound the hosts of each repository and owner.
-	Limits   Limits   `yaml:"limits"`
+	Limits Limits `yaml:"limits"`
+	// Cost has the prices of machines.
+	Cost     Cost     `yaml:"cost"`
 	Timeouts Timeouts `yaml:"timeouts"`
 	Sweeps   Sweeps   `yaml:"sweeps"`
 	Log      Log      `yaml:"log"`

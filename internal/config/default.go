@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/policy/price"
 )
 
 // Default is the configuration of an empty file. Only the token for GitHub
@@ -54,7 +55,8 @@ func Default() *Config {
 			Lease:     15 * time.Second,
 			Grace:     5 * time.Minute,
 		},
-		Log: Log{Level: "info", Format: "text"},
+		Cost: Cost{SpotPercent: price.DefaultSpotPercent},
+		Log:  Log{Level: "info", Format: "text"},
 	}
 	var pool Pool
 	pool.SetDefaults()

@@ -73,6 +73,7 @@ func (c *Config) Validate(root strictyaml.Place) {
 	c.validateJobs(root)
 	c.validateServices(root)
 	c.Limits.validate(root.At("limits"))
+	c.Cost.validate(root.At("cost"))
 	if c.ScaleDown != nil {
 		c.ScaleDown.validate(root.At("scale_down"))
 	}
@@ -83,7 +84,7 @@ func (c *Config) Validate(root strictyaml.Place) {
 
 // ofHosts are the keys that only a fleet with hosts needs. With any of them the whole of it is required.
 var ofHosts = [][]string{
-	{"github"}, {"webhooks"}, {"compute"}, {"pools"}, {"resource_classes"}, {"scale_down"}, {"limits"}, {"callers", "repositories"},
+	{"github"}, {"webhooks"}, {"compute"}, {"pools"}, {"resource_classes"}, {"scale_down"}, {"limits"}, {"cost"}, {"callers", "repositories"},
 	{"aws", "instance_profile"}, {"aws", "notices"}, {"aws", "ec2"},
 }
 

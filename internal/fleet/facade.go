@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet/costs"
 	"github.com/remuda-ci/remuda/internal/fleet/explain"
 	"github.com/remuda-ci/remuda/internal/fleet/hosts"
 	"github.com/remuda-ci/remuda/internal/fleet/jobs"
@@ -23,6 +24,17 @@ import (
 	"github.com/remuda-ci/remuda/internal/services"
 	"github.com/remuda-ci/remuda/internal/services/model"
 	"github.com/remuda-ci/remuda/internal/services/workqueue"
+)
+
+// The kinds of rows of a report of costs.
+const (
+	CostByRepository   = costs.ByRepository
+	CostByOwner        = costs.ByOwner
+	CostByWorkflow     = costs.ByWorkflow
+	CostByRun          = costs.ByRun
+	CostByPool         = costs.ByPool
+	CostByDay          = costs.ByDay
+	CostByInstanceType = costs.ByInstanceType
 )
 
 // Callers of a fleet know this package alone. These are the names of the rooms that they need.
@@ -63,6 +75,10 @@ type (
 	RunningJob  = explain.RunningJob
 	WaitAnswer  = waiting.Answer
 	Counts      = explain.Counts
+	CostBy      = costs.By
+	CostQuery   = costs.Query
+	CostReport  = costs.Report
+	CostRow     = costs.Row
 	DrainTarget = hosts.DrainTarget
 
 	// Errors:
@@ -333,6 +349,17 @@ func (f *Fleet) setServices(o Options) error {
 		Interval: f.timing.Services, Swept: f.observer.Swept, Queue: f.work,
 	})
 	return err
+}
+
+// ErrNoPrices says that costs cannot be asked for.
+var ErrNoPrices = errors.New("this fleet keeps no costs: it has no prices")
+
+// Costs says what the hosts were used for, and what that cost; see costs.Costs.Report.
+func (f *Fleet) Costs(ctx context.Context, q CostQuery, now time.Time) (CostReport, error) {
+	if f.costs == nil {
+		return CostReport{}, ErrNoPrices
+	}
+	return f.costs.Report(ctx, q, now)
 }
 
 // Services pages through the configured services; see services.Services.List.

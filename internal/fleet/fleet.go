@@ -16,6 +16,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/remuda-ci/remuda/internal/fleet/costs"
 	"github.com/remuda-ci/remuda/internal/fleet/explain"
 	"github.com/remuda-ci/remuda/internal/fleet/gather"
 	"github.com/remuda-ci/remuda/internal/fleet/hosts"
@@ -29,6 +30,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/warm"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
+	"github.com/remuda-ci/remuda/internal/policy/price"
 	"github.com/remuda-ci/remuda/internal/policy/runnerage"
 	"github.com/remuda-ci/remuda/internal/services"
 	"github.com/remuda-ci/remuda/internal/services/workqueue"
@@ -78,6 +80,9 @@ type Options struct {
 	// for ghosts. Each host's own registration is removed without it.
 	Repositories []string
 
+	// Prices are what an hour of a machine costs; nil: the time of hosts is not summed up, and cannot be asked for.
+	Prices *price.List
+
 	// ScaleDown ends idle hosts, and hosts that GitHub does not know; nil: it is off.
 	ScaleDown *scaledown.Options
 
@@ -108,6 +113,7 @@ type Fleet struct {
 	warm      *warm.Pools
 	jobs      *jobs.Jobs // nil: there are no job pools
 	explain   *explain.Explainer
+	costs     *costs.Costs // nil: there are no prices
 
 	store     ports.Store
 	pools     map[string]ports.Pool
@@ -216,6 +222,9 @@ func (f *Fleet) lowerRooms(o Options, health *hosts.GitHubHealth) {
 
 // upperRooms makes the rooms above those of lowerRooms.
 func (f *Fleet) upperRooms(o Options) {
+	if o.Prices != nil {
+		f.costs = &costs.Costs{Store: o.Store, Prices: *o.Prices, Ops: f.ops}
+	}
 	f.warm = &warm.Pools{
 		Store: o.Store, Hosts: f.hosts, Quota: f.quota, Provision: f.provision, Pools: o.Pools, Exhausted: o.Exhausted,
 		Timing: o.Timing, Log: o.Log, Ops: f.ops,

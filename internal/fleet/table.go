@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"github.com/remuda-ci/remuda/internal/fleet/costs"
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/fleet/sweeps"
 	"github.com/remuda-ci/remuda/internal/services/workqueue"
@@ -30,5 +31,6 @@ func (f *Fleet) sweepTable() []sweeps.Kind {
 	add(true, sweeps.Kind{Name: "services", Every: f.timing.Services, Apart: true, Dry: true, New: func() op.Op { return f.NewServiceSweep() }})
 	add(len(f.warm.Names()) > 0, sweeps.Kind{Name: "warm", Every: f.timing.Warm, Dry: true, New: func() op.Op { return f.NewWarmSweep() }})
 	add(f.sweeps.Releases != nil, sweeps.Kind{Name: "runners", Every: sweeps.RunnersEvery, Measures: true, New: func() op.Op { return f.NewRunnerSweep() }})
+	add(f.costs != nil, sweeps.Kind{Name: "days", Every: costs.DaysEvery, Measures: true, New: func() op.Op { return f.costs.NewDaySweep() }})
 	return table
 }

@@ -80,6 +80,7 @@ func (s *service) authorize(ctx context.Context, d fleet.Demand) (fleet.Demand, 
 		return d, nil
 	}
 	o := c.token.Origin
+	d.Workflow = c.token.Workflow
 	rule, _ := s.callers.Rules.Find(o.RepositoryID, o.OwnerID)
 	d.Spec = s.withDefaults(d.Spec, rule)
 	verdict, err := s.admit(ctx, o, d.Spec, rule)
@@ -164,6 +165,7 @@ var accesses = map[string]access{
 	remudav1.FleetService_HoldFleet_FullMethodName:         {policy.RoleAdmin, false, false},
 	remudav1.FleetService_NudgeService_FullMethodName:      {policy.RoleOperator, false, false},
 	remudav1.FleetService_ListServices_FullMethodName:      {policy.RoleViewer, false, false},
+	remudav1.FleetService_GetCost_FullMethodName:           {policy.RoleViewer, false, false},
 
 	remudav1.WorkerService_SubmitJob_FullMethodName:    {policy.RoleOperator, false, true},
 	remudav1.WorkerService_Heartbeat_FullMethodName:    {policy.RoleOperator, false, true},

@@ -1,6 +1,7 @@
 package view_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -272,5 +273,46 @@ func TestServices(t *testing.T) {
 		if got.Rows[0][1].Style != table.Warn || got.Rows[1][1].Style != table.Plain {
 			t.Error("fewer runners than there should be are no warning, or as many are one")
 		}
+	}
+}
+
+func TestCosts(t *testing.T) {
+	span := func(d time.Duration) *durationpb.Duration { return durationpb.New(d) }
+	shop := &remudav1.Cost{Repository: "acme/shop", Workflow: "=CI", RunId: "41", RunAttempt: 2, Hosts: 3, Boot: span(time.Minute), Busy: span(2 * time.Hour), Dollars: 0.1632}
+	idle := &remudav1.Cost{Idle: span(30 * time.Hour), Clean: span(5 * time.Second), Unpriced: span(30*time.Hour + 5*time.Second)}
+	total := &remudav1.Cost{Hosts: 3, Boot: span(time.Minute), Busy: span(2 * time.Hour), Idle: span(30 * time.Hour), Clean: span(5 * time.Second), Dollars: 12.345, Unpriced: span(30 * time.Hour)}
+	report := &remudav1.GetCostResponse{Rows: []*remudav1.Cost{shop, idle}, Total: total, MoreRows: 4, UnpricedTypes: []string{"a", "b", "c", "d", "e", "f", "g"}, Rough: true}
+	for kind, want := range map[string][]string{
+		"repository": {"REPOSITORY DOLLARS HOSTS BOOT BUSY CLEAN IDLE", "acme/shop 0.1632 3 1m 2h 0s 0s", "(the pool) - 0 0s 0s 5s 1d6h", "total 12.35 3 1m 2h 5s 1d6h"},
+		"owner":      {"OWNER DOLLARS HOSTS BOOT BUSY CLEAN IDLE"},
+		"workflow":   {"REPOSITORY WORKFLOW DOLLARS HOSTS BOOT BUSY CLEAN IDLE", "acme/shop =CI 0.1632 3 1m 2h 0s 0s", "(the pool) - - 0 0s 0s 5s 1d6h"},
+		"run":        {"RUN ATTEMPT WORKFLOW DOLLARS HOSTS BOOT BUSY CLEAN IDLE", "acme/shop/41 2 =CI 0.1632 3 1m 2h 0s 0s", "(the pool) - - - 0 0s 0s 5s 1d6h"},
+		"pool":       {"POOL DOLLARS HOSTS BOOT BUSY CLEAN IDLE"}, "day": {"DAY DOLLARS HOSTS BOOT BUSY CLEAN IDLE"}, "type": {"TYPE USAGE DOLLARS HOSTS BOOT BUSY CLEAN IDLE"},
+	} {
+		got := view.Costs(kind, report)
+		lines := []string{strings.Join(got.Head, " ")}
+		for _, row := range got.Rows {
+			var texts []string
+			for _, c := range row {
+				texts = append(texts, c.Shown())
+			}
+			lines = append(lines, strings.Join(texts, " "))
+		}
+		if len(lines) != 4 || !slices.Equal(lines[:len(want)], want) {
+			t.Errorf("by %s: %q, want %q", kind, lines, want)
+		}
+	}
+	if got := view.Costs("pool", &remudav1.GetCostResponse{Total: &remudav1.Cost{}}); len(got.Rows) != 0 {
+		t.Errorf("nothing was used: %v", got.Rows)
+	}
+	notes := strings.Join(view.CostNotes(report), "\n")
+	for _, part := range []string{"4 more rows", "a, b, c, d, e and 2 others", "rough"} {
+		if !strings.Contains(notes, part) {
+			t.Errorf("the notes %q do not say %q", notes, part)
+		}
+	}
+	var csv strings.Builder
+	if err := view.WriteCosts(&csv, report); err != nil || !strings.Contains(csv.String(), ",acme/shop,'=CI,41,2,3,60.000,7200.000,0.000,0.000,0.000,0.163200\n") {
+		t.Errorf("%v:\n%s", err, &csv)
 	}
 }

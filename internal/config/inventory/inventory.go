@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/config"
+	"github.com/remuda-ci/remuda/internal/policy/price"
 )
 
 // Key is a key of the configuration that has a value and no keys below it.
@@ -21,7 +22,7 @@ type Key struct {
 func (k Key) IsDuration() bool { return k.value.Type() == reflect.TypeFor[time.Duration]() }
 
 // IsNumber reports whether its value is a number. A length of time is one too.
-func (k Key) IsNumber() bool { return k.value.CanInt() }
+func (k Key) IsNumber() bool { return k.value.CanInt() || k.value.CanFloat() }
 
 // Default is the value of an empty file, as documented and in the examples.
 func (k Key) Default() string {
@@ -100,6 +101,7 @@ func withEverything() *config.Config {
 	c.Pools = map[string]config.Pool{config.DefaultPool: pool}
 	c.ScaleDown = &config.ScaleDown{Idle: []config.IdlePeriod{{}}}
 	c.ScaleDown.SetDefaults()
+	c.Cost.Prices = []price.Price{{}}
 	c.Services = map[string]config.Service{"x": {Queue: config.ServiceQueue{PostgREST: &config.PostgREST{Stalled: &config.Stalled{}}}}}
 	c.Services["x"].Queue.PostgREST.Stalled.SetDefaults()
 	return c

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"reflect"
 	"regexp"
 	"slices"
@@ -333,6 +334,8 @@ func (d *decoder) scalar(path string, n *yaml.Node, into reflect.Value) {
 		d.boolean(path, n, into)
 	case into.CanInt():
 		d.integer(path, n, into)
+	case into.CanFloat():
+		d.number(path, n, into)
 	default:
 		d.problem(path, positionOf(n), "cannot be configured: the program holds it as %s", into.Type())
 	}
@@ -374,6 +377,19 @@ func (d *decoder) boolean(path string, n *yaml.Node, into reflect.Value) {
 		return
 	}
 	into.SetBool(v)
+}
+
+// number reads a number that need not be whole.
+func (d *decoder) number(path string, n *yaml.Node, into reflect.Value) {
+	var v float64
+	switch {
+	case n.Kind != yaml.ScalarNode || n.ShortTag() == "!!str" || n.ShortTag() == "!!bool":
+		d.problem(path, positionOf(n), "is %s; write a number", kindOf(n))
+	case n.ShortTag() != "!!int" && n.ShortTag() != "!!float" || n.Decode(&v) != nil || math.IsNaN(v) || math.IsInf(v, 0):
+		d.problem(path, positionOf(n), "%s is not a number; write one", quote(n.Value))
+	default:
+		into.SetFloat(v)
+	}
 }
 
 func (d *decoder) integer(path string, n *yaml.Node, into reflect.Value) {

@@ -35,6 +35,7 @@ const (
 	FleetService_HoldFleet_FullMethodName         = "/remuda.v1.FleetService/HoldFleet"
 	FleetService_NudgeService_FullMethodName      = "/remuda.v1.FleetService/NudgeService"
 	FleetService_ListServices_FullMethodName      = "/remuda.v1.FleetService/ListServices"
+	FleetService_GetCost_FullMethodName           = "/remuda.v1.FleetService/GetCost"
 )
 
 // FleetServiceClient is the client API for FleetService service.
@@ -96,6 +97,8 @@ type FleetServiceClient interface {
 	NudgeService(ctx context.Context, in *NudgeServiceRequest, opts ...grpc.CallOption) (*NudgeServiceResponse, error)
 	// ListServices lists the configured runner services on ECS. INVALID_ARGUMENT: also a page_token that was not handed out.
 	ListServices(ctx context.Context, in *ListServicesRequest, opts ...grpc.CallOption) (*ListServicesResponse, error)
+	// GetCost says what the hosts were used for on some days, and what that cost. INVALID_ARGUMENT: also a first day that is too long ago.
+	GetCost(ctx context.Context, in *GetCostRequest, opts ...grpc.CallOption) (*GetCostResponse, error)
 }
 
 type fleetServiceClient struct {
@@ -275,6 +278,16 @@ func (c *fleetServiceClient) ListServices(ctx context.Context, in *ListServicesR
 	return out, nil
 }
 
+func (c *fleetServiceClient) GetCost(ctx context.Context, in *GetCostRequest, opts ...grpc.CallOption) (*GetCostResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetCostResponse)
+	err := c.cc.Invoke(ctx, FleetService_GetCost_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // FleetServiceServer is the server API for FleetService service.
 // All implementations must embed UnimplementedFleetServiceServer
 // for forward compatibility.
@@ -334,6 +347,8 @@ type FleetServiceServer interface {
 	NudgeService(context.Context, *NudgeServiceRequest) (*NudgeServiceResponse, error)
 	// ListServices lists the configured runner services on ECS. INVALID_ARGUMENT: also a page_token that was not handed out.
 	ListServices(context.Context, *ListServicesRequest) (*ListServicesResponse, error)
+	// GetCost says what the hosts were used for on some days, and what that cost. INVALID_ARGUMENT: also a first day that is too long ago.
+	GetCost(context.Context, *GetCostRequest) (*GetCostResponse, error)
 	mustEmbedUnimplementedFleetServiceServer()
 }
 
@@ -391,6 +406,9 @@ func (UnimplementedFleetServiceServer) NudgeService(context.Context, *NudgeServi
 }
 func (UnimplementedFleetServiceServer) ListServices(context.Context, *ListServicesRequest) (*ListServicesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListServices not implemented")
+}
+func (UnimplementedFleetServiceServer) GetCost(context.Context, *GetCostRequest) (*GetCostResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetCost not implemented")
 }
 func (UnimplementedFleetServiceServer) mustEmbedUnimplementedFleetServiceServer() {}
 func (UnimplementedFleetServiceServer) testEmbeddedByValue()                      {}
@@ -694,6 +712,24 @@ func _FleetService_ListServices_Handler(srv interface{}, ctx context.Context, de
 	return interceptor(ctx, in, info, handler)
 }
 
+func _FleetService_GetCost_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetCostRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FleetServiceServer).GetCost(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: FleetService_GetCost_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FleetServiceServer).GetCost(ctx, req.(*GetCostRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // FleetService_ServiceDesc is the grpc.ServiceDesc for FleetService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -760,6 +796,10 @@ var FleetService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListServices",
 			Handler:    _FleetService_ListServices_Handler,
+		},
+		{
+			MethodName: "GetCost",
+			Handler:    _FleetService_GetCost_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

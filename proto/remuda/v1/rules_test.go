@@ -240,6 +240,14 @@ func badLists() []badRequest {
 		{"negative", &remudav1.ListServicesRequest{PageSize: -1}, "page_size", "greater than or equal to 0"},
 		{"too many", &remudav1.ListServicesRequest{PageSize: 1001}, "page_size", "less than or equal to 1000"},
 		{"too long", &remudav1.ListServicesRequest{PageToken: long}, "page_token", "at most 2048"},
+		{"no day", &remudav1.GetCostRequest{Since: "yesterday"}, "since", "pattern"},
+		{"no day", &remudav1.GetCostRequest{Until: "2026-1-1"}, "until", "pattern"},
+		{"unknown", &remudav1.GetCostRequest{By: 99}, "by", "enum"},
+		{"too long", &remudav1.GetCostRequest{Repository: strings.Repeat("a", 141)}, "repository", "at most 140"},
+		{"upper case", &remudav1.GetCostRequest{Pool: "Default"}, "pool", "pattern"},
+		{"a slot", &remudav1.GetCostRequest{RunId: "turn:1"}, "run_id", "pattern"},
+		{"negative", &remudav1.GetCostRequest{RowLimit: -1}, "row_limit", "greater than or equal to 0"},
+		{"too many", &remudav1.GetCostRequest{RowLimit: 10_001}, "row_limit", "less than or equal to 10000"},
 	}
 }
 

@@ -1,0 +1,161 @@
+package view
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/cli/table"
+	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
+)
+
+// CostKinds are the kinds of rows of a report, as people write them.
+var CostKinds = []string{"repository", "owner", "workflow", "run", "pool", "day", "type"}
+
+// CostBy is the kind of a row by its name.
+var CostBy = map[string]remudav1.CostBy{
+	"repository": remudav1.CostBy_COST_BY_REPOSITORY, "owner": remudav1.CostBy_COST_BY_OWNER, "workflow": remudav1.CostBy_COST_BY_WORKFLOW,
+	"run": remudav1.CostBy_COST_BY_RUN, "pool": remudav1.CostBy_COST_BY_POOL, "day": remudav1.CostBy_COST_BY_DAY,
+	"type": remudav1.CostBy_COST_BY_INSTANCE_TYPE,
+}
+
+// costNames are the columns that name a row of a kind, and what a row has in them.
+var costNames = map[string]struct {
+	head []string
+	of   func(*remudav1.Cost) []string
+}{
+	"repository": {[]string{"REPOSITORY"}, func(c *remudav1.Cost) []string { return []string{user(c.GetRepository())} }},
+	"owner":      {[]string{"OWNER"}, func(c *remudav1.Cost) []string { return []string{user(c.GetRepository())} }},
+	"workflow": {[]string{"REPOSITORY", "WORKFLOW"}, func(c *remudav1.Cost) []string {
+		return []string{user(c.GetRepository()), c.GetWorkflow()}
+	}},
+	"run": {[]string{"RUN", "ATTEMPT", "WORKFLOW"}, func(c *remudav1.Cost) []string {
+		if c.GetRepository() == "" {
+			return []string{user(""), "", ""}
+		}
+		return []string{c.GetRepository() + "/" + c.GetRunId(), strconv.Itoa(int(c.GetRunAttempt())), c.GetWorkflow()}
+	}},
+	"pool": {[]string{"POOL"}, func(c *remudav1.Cost) []string { return []string{c.GetPool()} }},
+	"day":  {[]string{"DAY"}, func(c *remudav1.Cost) []string { return []string{c.GetDay()} }},
+	"type": {[]string{"TYPE", "USAGE"}, func(c *remudav1.Cost) []string { return []string{c.GetInstanceType(), c.GetUsageClass()} }},
+}
+
+// user is who used hosts: hosts that no run had are the pool's.
+func user(repository string) string {
+	if repository == "" {
+		return "(the pool)"
+	}
+	return repository
+}
+
+// costTimes are the columns of times, in the order of a host's life.
+var costTimes = []string{"BOOT", "BUSY", "CLEAN", "IDLE"}
+
+func times(c *remudav1.Cost) []time.Duration {
+	return []time.Duration{c.GetBoot().AsDuration(), c.GetBusy().AsDuration(), c.GetClean().AsDuration(), c.GetIdle().AsDuration()}
+}
+
+// Costs is a row for each kind of use, and the sum of all. HOSTS are those that runs got.
+func Costs(kind string, report *remudav1.GetCostResponse) table.Table {
+	names := costNames[kind]
+	t := table.Table{Head: append(append(append([]string{}, names.head...), "DOLLARS", "HOSTS"), costTimes...)}
+	add := func(name []string, c *remudav1.Cost, style table.Style) {
+		row := table.Row(append(name, dollars(c), strconv.FormatInt(c.GetHosts(), 10))...)
+		for _, d := range times(c) {
+			row = append(row, table.Cell{Text: Span(d)})
+		}
+		for i := range row {
+			row[i].Style = style
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	for _, c := range report.GetRows() {
+		add(names.of(c), c, table.Plain)
+	}
+	if len(report.GetRows()) > 0 {
+		total := make([]string, len(names.head))
+		total[0] = "total"
+		add(total, report.GetTotal(), table.Strong)
+	}
+	return t
+}
+
+// dollars is an amount, and "-" where nothing has a price.
+func dollars(c *remudav1.Cost) string {
+	var all time.Duration
+	for _, d := range times(c) {
+		all += d
+	}
+	if all > 0 && c.GetUnpriced().AsDuration() >= all {
+		return "-"
+	}
+	if c.GetDollars() < 1 {
+		return fmt.Sprintf("%.4f", c.GetDollars())
+	}
+	return fmt.Sprintf("%.2f", c.GetDollars())
+}
+
+// CostNotes says what a reader must know of a report.
+func CostNotes(report *remudav1.GetCostResponse) []string {
+	var notes []string
+	if n := report.GetMoreRows(); n > 0 {
+		notes = append(notes, fmt.Sprintf("%d more rows are in the total; --rows shows more.", n))
+	}
+	if types := report.GetUnpricedTypes(); len(types) > 0 {
+		notes = append(notes, fmt.Sprintf("No price is known of %s: set cost.prices in controld's configuration.", some(types)))
+	}
+	if report.GetRough() {
+		notes = append(notes, "Some prices are rough: a share of on-demand for spot, or those of us-east-1. Set cost.prices in controld's configuration.")
+	}
+	return notes
+}
+
+// some is a list without most of its entries, if it is long.
+func some(list []string) string {
+	const most = 5
+	text := ""
+	for i, one := range list {
+		switch {
+		case i == most:
+			return fmt.Sprintf("%s and %d others", text, len(list)-most)
+		case i > 0:
+			text += ", "
+		}
+		text += table.Printable(one)
+	}
+	return text
+}
+
+// WriteCosts writes the rows of a report as CSV, with times in seconds.
+func WriteCosts(out io.Writer, report *remudav1.GetCostResponse) error {
+	w := csv.NewWriter(out)
+	_ = w.Write([]string{
+		"day", "pool", "instance_type", "usage_class", "repository", "workflow", "run_id", "run_attempt", "hosts",
+		"boot_seconds", "busy_seconds", "clean_seconds", "idle_seconds", "unpriced_seconds", "dollars",
+	})
+	for _, c := range report.GetRows() {
+		row := []string{
+			c.GetDay(), c.GetPool(), c.GetInstanceType(), c.GetUsageClass(), c.GetRepository(), cell(c.GetWorkflow()), c.GetRunId(),
+			strconv.Itoa(int(c.GetRunAttempt())), strconv.FormatInt(c.GetHosts(), 10),
+		}
+		for _, d := range append(times(c), c.GetUnpriced().AsDuration()) {
+			row = append(row, strconv.FormatFloat(d.Seconds(), 'f', 3, 64))
+		}
+		_ = w.Write(append(row, strconv.FormatFloat(c.GetDollars(), 'f', 6, 64)))
+	}
+	w.Flush()
+	return w.Error()
+}
+
+// cell is a text that an author of a workflow chose, as a spreadsheet does not take it for a formula (owasp.org, "CSV Injection").
+func cell(text string) string {
+	if text != "" && (text[0] == '=' || text[0] == '+' || text[0] == '-' || text[0] == '@') {
+		return "'" + text
+	}
+	return text
+}
+
+// Days is a number of days, which a person writes as 30d, as the first of them until a day.
+func Days(n int, until time.Time) string { return until.UTC().AddDate(0, 0, 1-n).Format(time.DateOnly) }

@@ -1,0 +1,45 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// TestCost: a report while a run has its host and after, as a table, as JSON and as CSV.
+func TestCost(t *testing.T) {
+	s := newStage(t)
+	if got := s.remuda("cost"); got.code != 0 || got.stdout != "" || !strings.Contains(got.stderr, "No such host was used from 20") {
+		t.Errorf("a new fleet: %+v", got)
+	}
+	s.must("provision", "acme/shop/41")
+	if got := s.must("cost", "--by", "run"); !strings.Contains(got, "acme/shop/41") || !strings.Contains(got, "total") {
+		t.Errorf("while it runs:\n%s", got)
+	}
+	s.must("release", "acme/shop/41", "--wait")
+	type row struct {
+		Repository, RunID, Hosts, Busy string
+		Dollars                        float64
+	}
+	report := func(args ...string) (rows []row) {
+		var r struct{ Rows []row }
+		if err := json.Unmarshal([]byte(s.must(append([]string{"cost", "-o", "json"}, args...)...)), &r); err != nil {
+			t.Fatal(err)
+		}
+		return r.Rows
+	}
+	rows := report("--by", "run", "--since", "1d", "--repository", "acme", "--run", "41")
+	if len(rows) != 1 || rows[0].RunID != "41" || rows[0].Hosts != "1" || rows[0].Busy == "" || rows[0].Dollars <= 0 {
+		t.Errorf("after its release: %+v", rows)
+	}
+	if rows := report("--repository", "other"); len(rows) != 0 {
+		t.Errorf("of another owner: %+v", rows)
+	}
+	if got := s.must("cost", "--csv", "--by", "pool"); !strings.HasPrefix(got, "day,pool,instance_type,") || !strings.Contains(got, "\n,default,,,,") {
+		t.Errorf("as CSV:\n%s", got)
+	}
+	s.fails(2, "--by: \"price\" is not a kind of rows", "cost", "--by", "price")
+	s.fails(2, "--since: \"0d\" is neither a day", "cost", "--since", "0d")
+	s.fails(2, "--run: \"x y\" is not a run", "cost", "--run", "x y")
+	s.fails(2, "since: single runs are kept for 31 days", "cost", "--by", "run", "--since", "100d")
+}

@@ -1,0 +1,163 @@
+// Package costs sums up what hosts were used for, day by day, and answers what that cost.
+package costs
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/fleet/op"
+	"github.com/remuda-ci/remuda/internal/fleet/ports"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/meter"
+	"github.com/remuda-ci/remuda/internal/policy/price"
+)
+
+// Costs reads the readings of hosts. Its fields are set before the first call. It is safe for concurrent use.
+type Costs struct {
+	Store  ports.Store
+	Prices price.List
+	Ops    *op.Driver
+}
+
+// DaysEvery is how often the last days are summed up: a day is first asked for as a whole when it is over, and its last
+// readings are late by the longest job.
+const DaysEvery = 6 * time.Hour
+
+// DaySweep sums up the last days, one in each step.
+type DaySweep struct {
+	op.Stages
+	env *Costs
+	// days are left to be summed up; nil: it has not begun.
+	days []string
+}
+
+// NewDaySweep begins a sweep.
+func (c *Costs) NewDaySweep() *DaySweep {
+	s := &DaySweep{env: c, Stages: c.Ops.Stages("days")}
+	s.Next = s.begin
+	return s
+}
+
+func (s *DaySweep) begin(_ context.Context, now time.Time) (op.Progress, error) {
+	for late := now.Add(-meter.Late); meter.DayOf(late) < meter.DayOf(now); late = late.AddDate(0, 0, 1) {
+		s.days = append(s.days, meter.DayOf(late))
+	}
+	return s.Then(s.sum)
+}
+
+// sum writes the sums of a day, unless they are what is written. What another replica writes at the same time is the same.
+func (s *DaySweep) sum(ctx context.Context, _ time.Time) (op.Progress, error) {
+	if len(s.days) == 0 {
+		return op.Done, nil
+	}
+	day := s.days[0]
+	readings, err := s.env.Store.ReadingsOfDay(ctx, day)
+	if err != nil {
+		return op.Again, fmt.Errorf("read what hosts were used for on %s: %w", day, err)
+	}
+	written, err := s.env.Store.Day(ctx, day)
+	if err != nil {
+		return op.Again, fmt.Errorf("read the sums of %s: %w", day, err)
+	}
+	sums := meter.SumUp(day, readings)
+	if sums.Version = written.Version; !slices.Equal(sums.Entries, written.Entries) {
+		if _, err := s.env.Store.UpdateDay(ctx, sums); err != nil && !errors.Is(err, lifecycle.ErrConflict) {
+			return op.Again, fmt.Errorf("write the sums of %s: %w", day, err)
+		}
+		s.Events.Effects++
+	}
+	s.days = s.days[1:]
+	return op.Again, nil
+}
+
+// cycleKey names a cycle of a host: it begins but once.
+type cycleKey struct {
+	hostKey string
+	from    meter.Milli
+}
+
+// entries are those of the cycles that ended since the first day of the query, and of the open ones. Records are read before
+// readings: what is written in between is in both, and counts once.
+func (c *Costs) entries(ctx context.Context, q Query, now time.Time) ([]meter.Entry, error) {
+	var all []meter.Entry
+	seen := map[cycleKey]bool{}
+	for page := (lifecycle.PageOf{Limit: maxPage}); ; {
+		got, err := c.Store.ListInstances(ctx, lifecycle.Filter{States: lifecycle.LiveStates, Pool: q.Pool}, page)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range got.Items {
+			for _, cycle := range r.Cycles() {
+				seen[cycleKey{r.HostKey, cycle.From}] = true
+				all = append(all, cycle.Entries(r.Metered(), now)...)
+			}
+		}
+		if page.After = got.Next; page.After == "" {
+			break
+		}
+	}
+	closed, err := c.closed(ctx, q, seen, now)
+	return append(all, closed...), err
+}
+
+// maxPage is how many records are read at once.
+const maxPage = 1000
+
+// closed are the entries of the cycles that ended, except those that are seen. A cycle may have ended after the last day of
+// the query, and have time on it.
+func (c *Costs) closed(ctx context.Context, q Query, seen map[cycleKey]bool, now time.Time) ([]meter.Entry, error) {
+	var all []meter.Entry
+	sums := map[string]meter.Day{}
+	month, today := "", meter.DayOf(now)
+	begin, err := meter.ParseDay(q.Since)
+	if err != nil {
+		return nil, err
+	}
+	for at := begin; meter.DayOf(at) <= today; at = at.AddDate(0, 0, 1) {
+		day := meter.DayOf(at)
+		if of := meter.MonthOf(day); of != month && !q.detailed() {
+			days, err := c.Store.DaysOfMonth(ctx, of)
+			if err != nil {
+				return nil, err
+			}
+			for _, d := range days {
+				sums[d.Day] = d
+			}
+			month = of
+		}
+		// The sums of yesterday may still lack what ended at midnight.
+		if d, ok := sums[day]; ok && now.Sub(at) > 48*time.Hour {
+			all = append(all, d.Entries...)
+			continue
+		}
+		if now.Sub(at) > meter.KeepReadings {
+			continue // no host was used on the day
+		}
+		readings, err := c.Store.ReadingsOfDay(ctx, day)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range readings {
+			if cycle, err := meter.Parse(r.Text); err == nil && !seen[cycleKey{r.HostKey, cycle.From}] {
+				all = append(all, r.Entries()...)
+			}
+		}
+	}
+	return all, nil
+}
+
+// compare is the order of rows.
+func (q Query) compare(a, b Row) int {
+	byName := cmp.Or(
+		cmp.Compare(a.Day, b.Day), cmp.Compare(a.Repository, b.Repository), cmp.Compare(a.Workflow, b.Workflow), cmp.Compare(a.RunID, b.RunID),
+		cmp.Compare(a.Attempt, b.Attempt), cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.InstanceType, b.InstanceType), cmp.Compare(a.UsageClass, b.UsageClass),
+	)
+	if q.By == ByDay {
+		return byName
+	}
+	return cmp.Or(cmp.Compare(b.Dollars, a.Dollars), cmp.Compare(b.Sum(), a.Sum()), byName)
+}

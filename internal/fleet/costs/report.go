@@ -1,0 +1,179 @@
+package costs
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/fleet/hosts"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/meter"
+)
+
+// By is what the rows of a report are.
+type By string
+
+// The kinds of rows.
+const (
+	ByRepository   By = "repository"
+	ByOwner        By = "owner"
+	ByWorkflow     By = "workflow"
+	ByRun          By = "run"
+	ByPool         By = "pool"
+	ByDay          By = "day"
+	ByInstanceType By = "instance type"
+)
+
+// kinds say what is the same in all entries of a row. The time of the pool has no user, and so a row of its own in the
+// first four.
+var kinds = map[By]func(meter.Entry) meter.Entry{
+	ByRepository: func(e meter.Entry) meter.Entry { return meter.Entry{User: meter.User{Repository: e.Repository}} },
+	ByOwner: func(e meter.Entry) meter.Entry {
+		return meter.Entry{User: meter.User{Repository: lifecycle.Owner(e.Repository)}}
+	},
+	ByWorkflow: func(e meter.Entry) meter.Entry {
+		return meter.Entry{User: meter.User{Repository: e.Repository, Workflow: e.Workflow}}
+	},
+	ByRun:  func(e meter.Entry) meter.Entry { return meter.Entry{User: e.User} },
+	ByPool: func(e meter.Entry) meter.Entry { return meter.Entry{Host: meter.Host{Pool: e.Pool}} },
+	ByDay:  func(e meter.Entry) meter.Entry { return meter.Entry{Day: e.Day} },
+	ByInstanceType: func(e meter.Entry) meter.Entry {
+		return meter.Entry{Host: meter.Host{InstanceType: e.InstanceType, UsageClass: e.UsageClass}}
+	},
+}
+
+// Query asks for a report. Days are those of UTC, "2026-11-27".
+type Query struct {
+	By By
+	// Since and Until are the first and the last day.
+	Since, Until string
+	// Repository is "owner/name", or "owner" for all of that owner's. With it the time of the pool is left out. Pool and
+	// RunID narrow further; empty: all.
+	Repository, Pool, RunID string
+}
+
+// detailed reports whether the sums of days do not answer the query, since they have no runs.
+func (q Query) detailed() bool { return q.By == ByRun || q.RunID != "" }
+
+func (q Query) asksFor(e meter.Entry) bool {
+	of := lifecycle.Filter{Repository: q.Repository}
+	return e.Day >= q.Since && e.Day <= q.Until && (q.Pool == "" || e.Pool == q.Pool) && (q.RunID == "" || e.RunID == q.RunID) &&
+		of.OfRepository(lifecycle.Record{Repository: e.Repository})
+}
+
+// Row is what some hosts were used for, and what that cost.
+type Row struct {
+	// Entry has what all of it has in common; its Day, Host and User are empty where it is not the same.
+	meter.Entry
+	Dollars float64
+	// Unpriced is the part of the time that has no price, and is not in Dollars.
+	Unpriced time.Duration
+}
+
+func (r *Row) add(o Row) {
+	r.Runs += o.Runs
+	r.Times = r.Times.Plus(o.Times)
+	r.Dollars += o.Dollars
+	r.Unpriced += o.Unpriced
+}
+
+// Report is the answer. Rows are in the order of what they cost, the most first; days are in their own order.
+type Report struct {
+	// Since and Until are the first and the last day.
+	Since, Until string
+
+	Rows  []Row
+	Total Row
+	// Unpriced are the instance types without a price. Rough: some prices are those of on-demand capacity, or of another
+	// region, and not what is paid.
+	Unpriced []string
+	Rough    bool
+}
+
+// oldest is how many days back a query may begin, and oldestRun one that asks for runs.
+const (
+	oldest    = int(meter.KeepDays / (24 * time.Hour))
+	oldestRun = int(meter.KeepReadings/(24*time.Hour)) - 1
+)
+
+// fill has defaults filled in, and returns what is wrong.
+func (q Query) fill(now time.Time) (Query, error) {
+	today := meter.DayOf(now)
+	if q.By == "" {
+		q.By = ByRepository
+	}
+	if q.Until == "" {
+		q.Until = today
+	}
+	if q.Since == "" {
+		q.Since = meter.DayOf(now.AddDate(0, 0, -29))
+	}
+	since, err := meter.ParseDay(q.Since)
+	if err != nil {
+		return q, &hosts.InvalidError{Field: "since", Rule: err.Error()}
+	}
+	if _, err := meter.ParseDay(q.Until); err != nil {
+		return q, &hosts.InvalidError{Field: "until", Rule: err.Error()}
+	}
+	most, what := oldest, "sums are"
+	if q.detailed() {
+		most, what = oldestRun, "single runs are"
+	}
+	switch {
+	case kinds[q.By] == nil:
+		return q, &hosts.InvalidError{Field: "by", Rule: fmt.Sprintf("%q is none of the kinds of rows", q.By)}
+	case q.Since > q.Until:
+		return q, &hosts.InvalidError{Field: "since", Rule: "is after until"}
+	case now.Sub(since) > time.Duration(most)*24*time.Hour:
+		return q, &hosts.InvalidError{Field: "since", Rule: fmt.Sprintf("%s kept for %d days", what, most)}
+	}
+	return q, nil
+}
+
+// Report says what the hosts of the fleet were used for and what that cost, those that live now included. It reads the
+// records of all live hosts, and the sums of each day, or the readings of it. A host that has just ended is missing for as
+// long as its machine takes to be gone.
+func (c *Costs) Report(ctx context.Context, q Query, now time.Time) (Report, error) {
+	q, err := q.fill(now)
+	if err != nil {
+		return Report{}, err
+	}
+	entries, err := c.entries(ctx, q, now)
+	if err != nil {
+		return Report{}, fmt.Errorf("report costs: %w", err)
+	}
+	return c.priced(q, entries), nil
+}
+
+// priced makes a report of entries, which it narrows to those that the query asks for.
+func (c *Costs) priced(q Query, entries []meter.Entry) Report {
+	report := Report{Since: q.Since, Until: q.Until}
+	rows := map[meter.Entry]*Row{}
+	for _, e := range meter.Fold(slices.DeleteFunc(entries, func(e meter.Entry) bool { return !q.asksFor(e) }), whole) {
+		part := Row{Entry: e}
+		dollars, rough, ok := c.Prices.Of(e.InstanceType, e.UsageClass)
+		if ok {
+			part.Dollars = dollars * e.Sum().Hours()
+			report.Rough = report.Rough || rough
+		} else {
+			part.Unpriced = e.Sum()
+			report.Unpriced = append(report.Unpriced, e.InstanceType)
+		}
+		kind := kinds[q.By](e)
+		if rows[kind] == nil {
+			rows[kind] = &Row{Entry: kind}
+		}
+		rows[kind].add(part)
+		report.Total.add(part)
+	}
+	for _, row := range rows {
+		report.Rows = append(report.Rows, *row)
+	}
+	slices.SortFunc(report.Rows, q.compare)
+	slices.Sort(report.Unpriced)
+	report.Unpriced = slices.Compact(report.Unpriced)
+	return report
+}
+
+func whole(e meter.Entry) meter.Entry { return e }

@@ -1,0 +1,236 @@
+package fleet_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/meter"
+	"github.com/remuda-ci/remuda/internal/policy/price"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
+)
+
+// priced gives the fleet prices: a dollar an hour of everything on-demand.
+func priced(o *fleet.Options) {
+	o.Prices = &price.List{Own: []price.Price{{InstanceType: "*", UsageClass: lifecycle.UsageOnDemand, Dollars: 1}}}
+}
+
+func (w *world) costs(ctx context.Context, q fleet.CostQuery) fleet.CostReport {
+	w.t.Helper()
+	report, err := w.fleet.Costs(ctx, q, time.Now())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return report
+}
+
+// machineTime is how long all machines lived, by the cloud's own word.
+func (w *world) machineTime() (sum time.Duration, machines int) {
+	w.t.Helper()
+	for _, r := range w.allRecords() {
+		shown, err := w.compute.Describe(context.Background(), []string{r.InstanceID})
+		if err != nil || len(shown) != 1 {
+			w.t.Fatalf("machine %s: %v %v", r.InstanceID, shown, err)
+		}
+		end := shown[0].EndedAt
+		if end.IsZero() {
+			end = time.Now()
+		}
+		sum += end.Sub(shown[0].LaunchedAt)
+		machines++
+	}
+	return sum, machines
+}
+
+// monthsRun is a run of the month, with who asks for it and for how long it works.
+func monthsRun(r *rand.Rand, n int) (d fleet.Demand, works time.Duration) {
+	repositories := []string{"acme/shop", "acme/site", "other/tool"}
+	d = demandOf(repositories[r.IntN(3)], fmt.Sprint(1000+n), 1+r.IntN(3), 1, 10*time.Minute)
+	d.Workflow = []string{"CI", "nightly"}[r.IntN(2)]
+	return d, time.Duration(1+r.IntN(90)) * time.Minute
+}
+
+// TestCostOfAMonth: over a simulated month of shared hosts, the sums by whatever are the lifetimes of the machines, to the second.
+func TestCostOfAMonth(t *testing.T) {
+	racepass.CoveredBy(t, "TestCostOfARun")
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, priced, func(o *fleet.Options) {
+			o.Timing = fleet.Timing{Due: time.Minute, Liveness: 10 * time.Minute, Cloud: 6 * time.Hour, Lease: time.Hour}
+			for name, p := range o.Pools {
+				p.Policy.Silence, p.Policy.IdleTime = 30*time.Minute, 3*time.Hour
+				p.Policy.ForgetAfter = 60 * 24 * time.Hour // no record is lost to the test
+				o.Pools[name] = p
+			}
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer synctest.Wait()
+		defer time.Sleep(time.Minute)
+		defer cancel()
+		go w.fleet.Sweep(ctx)
+		r := rand.New(rand.NewPCG(16, 5))
+		began, runs := time.Now(), 0
+		for end := began.AddDate(0, 0, 30); time.Now().Before(end); runs++ {
+			d, works := monthsRun(r, runs)
+			until := time.Now().Add(time.Duration(r.Int64N(int64(8 * time.Hour))))
+			w.month(ctx, d, works)
+			w.answered(ctx, until)
+		}
+		lived, machines := w.machineTime()
+		query := fleet.CostQuery{Since: meter.DayOf(began), Until: meter.DayOf(time.Now())}
+		var first fleet.CostReport
+		for i, by := range []fleet.CostBy{fleet.CostByPool, fleet.CostByRepository, fleet.CostByOwner, fleet.CostByWorkflow, fleet.CostByRun, fleet.CostByDay, fleet.CostByInstanceType} {
+			query.By = by
+			report := w.costs(ctx, query)
+			var rows, boot, busy, idle, clean time.Duration
+			for _, row := range report.Rows {
+				rows, boot, busy, idle, clean = rows+row.Sum(), boot+row.Boot, busy+row.Busy, idle+row.Idle, clean+row.Clean
+			}
+			if rows != report.Total.Sum() {
+				t.Errorf("by %s: the rows sum to %s, the total is %s", by, rows, report.Total.Sum())
+			}
+			if i == 0 {
+				first = report
+				t.Logf("%d runs on %d machines, which lived for %s: boot %s, busy %s, clean %s, idle %s", runs, machines, lived, boot, busy, clean, idle)
+			} else if diff := cmp.Diff(first.Total.Times, report.Total.Times); diff != "" || report.Total.Runs != first.Total.Runs {
+				t.Errorf("by %s there are other sums than by pool:\n%s", by, diff)
+			}
+		}
+		if diff := first.Total.Sum() - lived; diff.Abs() > time.Second || machines < 50 {
+			t.Errorf("%d machines lived for %s, and the report has %s", machines, lived, first.Total.Sum())
+		}
+		days, err := w.store.DaysOfMonth(ctx, meter.MonthOf(query.Since))
+		if err != nil || len(days) < 20 {
+			t.Errorf("%d days of the month are summed up: %v", len(days), err)
+		}
+	})
+}
+
+// month drives one run.
+func (w *world) month(ctx context.Context, d fleet.Demand, works time.Duration) {
+	w.t.Helper()
+	w.during(ctx, func() {
+		if _, err := w.provision(ctx, d); err != nil {
+			w.t.Fatal(err)
+		}
+	})
+	w.answered(ctx, time.Now().Add(works))
+	w.during(ctx, func() {
+		if err := w.fleet.Drive(ctx, w.fleet.NewRelease(d.Repository, d.RunID, 0, true), patience); err != nil {
+			w.t.Fatal(err)
+		}
+	})
+}
+
+// answered has the agents answer now and then until a time.
+func (w *world) answered(ctx context.Context, until time.Time) {
+	for ; time.Now().Before(until); time.Sleep(5 * time.Minute) {
+		w.answer(ctx)
+	}
+}
+
+// during has the agents answer while something is driven.
+func (w *world) during(ctx context.Context, do func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go w.agents(ctx)
+	do()
+}
+
+// A report has what a run used while it has its hosts and after, and each part of the time is charged where it belongs.
+func TestCostOfARun(t *testing.T) {
+	inBubble(t, func(ctx context.Context, t *testing.T, w *world) {
+		w.fleet = w.newFleet("b", priced)
+		d := demand("101", "a", 2)
+		d.Workflow = "CI"
+		w.mustProvision(ctx, d)
+		time.Sleep(10 * time.Minute)
+		now := w.costs(ctx, fleet.CostQuery{By: fleet.CostByRun})
+		if len(now.Rows) != 1 || now.Rows[0].RunID != "101" || now.Rows[0].Workflow != "CI" || now.Rows[0].Runs != 0 || now.Rows[0].Busy < 19*time.Minute {
+			t.Errorf("while it runs: %+v", now.Rows)
+		}
+		w.release(ctx, "101", true)
+		time.Sleep(3 * time.Minute)
+		after := w.costs(ctx, fleet.CostQuery{By: fleet.CostByRun})
+		if len(after.Rows) != 2 || after.Rows[0].Runs != 2 || after.Rows[0].Idle+after.Rows[0].Clean != 0 || after.Rows[1].RunID != "" || after.Rows[1].Idle < 5*time.Minute {
+			t.Errorf("after its release: %+v", after.Rows)
+		}
+		of := w.costs(ctx, fleet.CostQuery{By: fleet.CostByPool, RunID: "101"})
+		if len(of.Rows) != 1 || of.Total.Times != after.Rows[0].Times || of.Total.Dollars != after.Rows[0].Dollars {
+			t.Errorf("of the run alone: %+v", of)
+		}
+		if got := w.costs(ctx, fleet.CostQuery{Repository: "ACME", Pool: "default"}); got.Total.Times != after.Rows[0].Times {
+			t.Errorf("of its owner: %+v", got.Total)
+		}
+		if got := w.costs(ctx, fleet.CostQuery{Repository: "other"}); len(got.Rows) != 0 {
+			t.Errorf("of another owner: %+v", got.Rows)
+		}
+		hours := after.Total.Sum().Hours()
+		if diff := after.Total.Dollars - hours; diff > 1e-9 || diff < -1e-9 {
+			t.Errorf("%g hours cost $%g", hours, after.Total.Dollars)
+		}
+	})
+}
+
+// A day is asked for as it was summed up, and the report names types that have no price.
+func TestCostOfOldDays(t *testing.T) {
+	inBubble(t, func(ctx context.Context, t *testing.T, w *world) {
+		w.fleet = w.newFleet("b", func(o *fleet.Options) { o.Prices = &price.List{} })
+		old := meter.DayOf(time.Now().AddDate(0, 0, -100))
+		user := meter.User{Repository: repository, Workflow: "CI"}
+		_, err := w.store.UpdateDay(ctx, meter.Day{Month: meter.MonthOf(old), Day: old, Entries: []meter.Entry{
+			{Day: old, Host: meter.Host{Pool: "default", InstanceType: "odd.large"}, User: user, Runs: 3, Times: meter.Times{Busy: time.Hour}},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := w.costs(ctx, fleet.CostQuery{By: fleet.CostByWorkflow, Since: old})
+		want := fleet.CostRow{Entry: meter.Entry{User: user, Runs: 3, Times: meter.Times{Busy: time.Hour}}, Unpriced: time.Hour}
+		if diff := cmp.Diff([]fleet.CostRow{want}, got.Rows); diff != "" || len(got.Unpriced) != 1 || got.Unpriced[0] != "odd.large" {
+			t.Errorf("%v (-want +got):\n%s", got.Unpriced, diff)
+		}
+		for field, q := range map[string]fleet.CostQuery{
+			"since": {Since: old, By: fleet.CostByRun}, "until": {Until: "2026-13-01"}, "by": {By: "price"},
+		} {
+			var bad *fleet.InvalidError
+			if _, err := w.fleet.Costs(ctx, q, time.Now()); !errors.As(err, &bad) || bad.Field != field {
+				t.Errorf("%+v: %v, want something wrong with %s", q, err, field)
+			}
+		}
+		if _, err := w.newFleet("c").Costs(ctx, fleet.CostQuery{}, time.Now()); !errors.Is(err, fleet.ErrNoPrices) {
+			t.Errorf("without prices: %v", err)
+		}
+	})
+}
+
+// Two replicas may see the end of the last job at different times. What one has written stands, and the next cycle begins there.
+func TestCostWrittenByAnotherReplica(t *testing.T) {
+	inBubble(t, func(ctx context.Context, t *testing.T, w *world) {
+		host := w.mustProvision(ctx, demand("101", "a", 1))[0]
+		w.set(func() { w.busy[host.HostKey] = true })
+		time.Sleep(time.Minute)
+		w.release(ctx, "101", false)
+		r := w.record(host.HostKey)
+		c, ended := r.Meter.Ended(r.ReleasedAt)
+		if !ended {
+			t.Fatalf("its cycle is %q", r.Meter)
+		}
+		if err := w.store.CreateReading(ctx, meter.NewReading(r.HostKey, r.Metered(), c)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		w.set(func() { w.busy[host.HostKey] = false })
+		time.Sleep(time.Minute)
+		r = w.record(host.HostKey)
+		if next, ok := r.Meter.Cycle(); !r.Pooled() || !ok || next.From != c.EndedAt || next.PooledAt != meter.At(r.PooledAt) {
+			t.Errorf("it is %s, and its next cycle %q begins at %s, not at %s", r.Condition(), r.Meter, next.From.Time(), c.EndedAt.Time())
+		}
+	})
+}

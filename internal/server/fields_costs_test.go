@@ -1,0 +1,118 @@
+package server_test
+
+import (
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle/meter"
+	"github.com/remuda-ci/remuda/internal/policy/price"
+	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
+)
+
+// prices are those of the fleet. Those of m5 are built in, and so rough in another region.
+var prices = price.List{Own: []price.Price{{InstanceType: "c6i.*", Dollars: 64}}, Region: "eu-west-1"}
+
+// daysAgo is a day.
+func daysAgo(n int) string { return meter.DayOf(time.Now().AddDate(0, 0, -n)) }
+
+// used is what a host was used for that was in the pool at noon on a day: one minute clean, two idle, one boot, and an hour busy.
+func used(day, pool, instanceType string, by meter.User) meter.Reading {
+	begin, _ := meter.ParseDay(day)
+	at := func(minutes int) meter.Milli { return meter.At(begin.Add(time.Duration(12*60+minutes) * time.Minute)) }
+	c := meter.Cycle{From: at(-1), PooledAt: at(0), ClaimedAt: at(2), ReadyAt: at(3), ReleasedAt: at(63), EndedAt: at(63), User: by}
+	return meter.NewReading(pool+instanceType+by.Repository+by.RunID+by.Workflow, meter.Host{Pool: pool, InstanceType: instanceType, UsageClass: "spot"}, c)
+}
+
+// usedHosts are those of run 7, and others that differ from them by one thing each.
+func usedHosts(f *fieldWorld) {
+	run := meter.User{Repository: repository, Workflow: "CI", RunID: "7", Attempt: 2}
+	nightly, other, another := run, run, run
+	nightly.Workflow, other.RunID, another.Repository = "nightly", "8", "acme/other"
+	for _, r := range []meter.Reading{
+		used(daysAgo(5), "full", "c6i.large", run), used(daysAgo(5), "full", "odd.large", nightly), used(daysAgo(5), "default", "c6i.large", run),
+		used(daysAgo(5), "full", "c6i.large", other), used(daysAgo(5), "full", "c6i.large", another),
+		used(daysAgo(6), "full", "c6i.large", run), used(daysAgo(4), "full", "c6i.large", run),
+	} {
+		f.must(f.store.CreateReading(f.t.Context(), r))
+	}
+}
+
+// usedOne is one host of m5.
+func usedOne(f *fieldWorld) {
+	f.must(f.store.CreateReading(f.t.Context(), used(daysAgo(5), "full", "m5.large", meter.User{Repository: repository, Workflow: "CI", RunID: "7", Attempt: 2})))
+}
+
+// roughCost is what an hour of m5.large costs.
+func roughCost() float64 {
+	dollars, _, _ := prices.Of("m5.large", "spot")
+	return dollars
+}
+
+func minutes(n int) *durationpb.Duration { return durationpb.New(time.Duration(n) * time.Minute) }
+
+// costOf is what the runs of so many hosts used, and what the pool did if it is in the row.
+func costOf(hosts int, pool bool, row *remudav1.Cost) *remudav1.Cost {
+	row = proto.CloneOf(row)
+	row.Hosts = int64(hosts)
+	row.Boot, row.Busy, row.Idle, row.Clean = minutes(hosts), minutes(60*hosts), minutes(0), minutes(0)
+	if pool {
+		row.Idle, row.Clean = minutes(2*hosts), minutes(hosts)
+	}
+	if row.Unpriced == nil {
+		row.Unpriced = minutes(0)
+	}
+	return row
+}
+
+// costRows have a row for each field of GetCost.
+var costRows = []fieldRow{
+	{
+		method: "GetCost", prepare: usedHosts, req: &remudav1.GetCostRequest{
+			Since: daysAgo(5), Until: daysAgo(5), By: remudav1.CostBy_COST_BY_WORKFLOW, Repository: repository, Pool: "full", RunId: "7", RowLimit: 1,
+		},
+		want: &remudav1.GetCostResponse{
+			Since: daysAgo(5), Until: daysAgo(5), MoreRows: 1, UnpricedTypes: []string{"odd.large"},
+			Rows:  []*remudav1.Cost{costOf(1, false, &remudav1.Cost{Repository: repository, Workflow: "CI", Dollars: 64 * (61 * time.Minute).Hours()})},
+			Total: costOf(2, false, &remudav1.Cost{Dollars: 64 * (61 * time.Minute).Hours(), Unpriced: minutes(61)}),
+		},
+	},
+	{
+		method: "GetCost", prepare: usedOne, req: &remudav1.GetCostRequest{Since: daysAgo(5), By: remudav1.CostBy_COST_BY_RUN, Repository: repository}, counted: nil,
+		want: &remudav1.GetCostResponse{
+			Since: daysAgo(5), Until: daysAgo(0), Rough: true,
+			Rows:  []*remudav1.Cost{costOf(1, false, &remudav1.Cost{Repository: repository, Workflow: "CI", RunId: "7", RunAttempt: 2, Dollars: roughCost() * (61 * time.Minute).Hours()})},
+			Total: costOf(1, false, &remudav1.Cost{Dollars: roughCost() * (61 * time.Minute).Hours()}),
+		},
+	},
+	{
+		method: "GetCost", prepare: usedOne, req: &remudav1.GetCostRequest{By: remudav1.CostBy_COST_BY_INSTANCE_TYPE},
+		want: &remudav1.GetCostResponse{
+			Since: daysAgo(29), Until: daysAgo(0), Rough: true,
+			Rows:  []*remudav1.Cost{costOf(1, true, &remudav1.Cost{InstanceType: "m5.large", UsageClass: "spot", Dollars: poolCost()})},
+			Total: costOf(1, true, &remudav1.Cost{Dollars: poolCost()}),
+		},
+	},
+	{
+		method: "GetCost", prepare: usedOne, req: &remudav1.GetCostRequest{By: remudav1.CostBy_COST_BY_POOL},
+		want: &remudav1.GetCostResponse{
+			Since: daysAgo(29), Until: daysAgo(0), Rough: true,
+			Rows:  []*remudav1.Cost{costOf(1, true, &remudav1.Cost{Pool: "full", Dollars: poolCost()})},
+			Total: costOf(1, true, &remudav1.Cost{Dollars: poolCost()}),
+		},
+	},
+	{
+		method: "GetCost", prepare: usedOne, req: &remudav1.GetCostRequest{By: remudav1.CostBy_COST_BY_DAY},
+		want: &remudav1.GetCostResponse{
+			Since: daysAgo(29), Until: daysAgo(0), Rough: true,
+			Rows:  []*remudav1.Cost{costOf(1, true, &remudav1.Cost{Day: daysAgo(5), Dollars: poolCost()})},
+			Total: costOf(1, true, &remudav1.Cost{Dollars: poolCost()}),
+		},
+	},
+}
+
+// poolCost is that of usedOne, with the time of its pool, which is a row of its own until both are added.
+func poolCost() float64 {
+	return roughCost()*(3*time.Minute).Hours() + roughCost()*(61*time.Minute).Hours()
+}
