@@ -262,12 +262,14 @@ func (v decider) deregister() Decision {
 }
 
 func (v decider) clean() Decision {
-	switch p := v.Observed.Cleaned.of(v.Record.Assignment); p.Phase {
-	case PhaseNone:
+	switch p := v.Observed.Cleaned.of(v.Record.Assignment); {
+	case p.Phase == PhaseNone:
 		return do(EffectClean, "nothing is registered and nothing runs")
-	case PhaseRunning:
+	case p.Phase == PhaseOK && v.Observed.Removed.of(v.Record.Assignment).At.After(p.At):
+		return do(EffectClean, "a registration was removed after the last clean-up")
+	case p.Phase == PhaseRunning:
 		return wait("the host is being cleaned")
-	case PhaseFailed:
+	case p.Phase == PhaseFailed:
 		return v.notClean(p.Cause, cmp.Or(p.Detail, "the host could not be cleaned"))
 	}
 	if v.Observed.Registration {

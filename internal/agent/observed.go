@@ -50,6 +50,11 @@ type Observed struct {
 	RebalanceAt time.Time
 }
 
+// served is the latest assignment for which the host has done something.
+func (s Observed) served() int64 {
+	return max(s.Registered.Assignment, s.Removed.Assignment, s.Cleaned.Assignment)
+}
+
 // Progress is the state of a task that the host carries out by itself.
 type Progress struct {
 	Phase Phase

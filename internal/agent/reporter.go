@@ -79,6 +79,9 @@ func (a *Agent) report(now time.Time, answer Answer) lifecycle.Report {
 		Detail: a.presentable(answer.Detail), Busy: s.Busy || a.blindErr != nil, Jobs: s.Jobs,
 		InterruptionAt: s.InterruptionAt.UTC(), RebalanceAt: s.RebalanceAt.UTC(),
 	}
+	if served := s.served(); served > p.Assignment {
+		p.Served = served
+	}
 	if s.Registered.Phase == PhaseOK {
 		p.RegisteredAt = s.Registered.At.Round(0).UTC()
 	}

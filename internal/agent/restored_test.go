@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/agent"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
@@ -61,4 +62,43 @@ func TestARestoredRecordOfTheSameAssignment(t *testing.T) {
 	w.running()
 	w.release("remove")
 	settle(t, w, a, lifecycle.SignalRemoveRegOK)
+}
+
+// An agent that was started again and has lost its memory obeys a restored record. What is on the host still shows that it has
+// served a later assignment, and the report says so.
+func TestARestoredRecordAndALostMemory(t *testing.T) {
+	w := newWorld()
+	resting(w)
+	settle(t, w, newAgent(t, w), lifecycle.SignalRemoveRegOK)
+	old := *w.record
+	w.claim("second")
+	a := newAgent(t, w)
+	settle(t, w, a, lifecycle.SignalRegOK)
+	if w.report.Served != 0 {
+		t.Errorf("with its newest record it has served %d", w.report.Served)
+	}
+	w.record, w.disk.memory = &old, agent.Memory{}
+	passes(t, w, newAgent(t, w), 10*time.Second)
+	if served := w.observed.Registered.Assignment; w.report.Served != served || served <= old.Assignment || w.report.Newest() != served {
+		t.Errorf("of assignment %d it reports that it has served %d, want %d", w.report.Assignment, w.report.Served, served)
+	}
+}
+
+// A restored record may use the number of an assignment again that the host was cleaned in. What was registered since is not clean.
+func TestACleanUpBeforeTheLastRegistration(t *testing.T) {
+	w := newWorld()
+	resting(w)
+	a := newAgent(t, w)
+	settle(t, w, a, lifecycle.SignalRemoveRegOK)
+	w.effects = nil
+	passes(t, w, a, 10*time.Second)
+	if slices.Contains(w.effects, "clean") {
+		t.Fatalf("a clean host is cleaned again: %v", w.effects)
+	}
+	w.observed.Removed = w.observed.Cleaned
+	w.observed.Removed.At = w.observed.Cleaned.At.Add(time.Second)
+	passes(t, w, a, 10*time.Second)
+	if !slices.Contains(w.effects, "clean") || w.observed.Cleaned.At.Before(w.observed.Removed.At) {
+		t.Errorf("it is not cleaned again: %v", w.effects)
+	}
 }

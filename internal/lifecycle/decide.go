@@ -115,7 +115,7 @@ func (v decider) decide() Decision {
 
 // showsRestored reports whether the report shows that the record is an older one, and the record does not say so yet. No run may claim it.
 func (v decider) showsRestored() bool {
-	return v.Report != nil && restored.Older(v.Record.Assignment, v.Report.Assignment) && !(v.Record.Restored() && v.Record.Retiring)
+	return v.Report != nil && restored.Older(v.Record.Assignment, v.Report.Newest()) && !(v.Record.Restored() && v.Record.Retiring)
 }
 
 // busyRestored reports whether a job may run that the record does not know. Then its deadlines say nothing.

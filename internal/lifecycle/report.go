@@ -25,6 +25,9 @@ type Report struct {
 
 	// Assignment is the one that Signal answers and Busy speaks of.
 	Assignment int64 `json:"assignment"`
+	// Served is the latest assignment for which the host has done something, if that is a later one: then the record is an older
+	// state of it, which was restored.
+	Served int64 `json:"served,omitempty"`
 	// RunID is the run of that assignment, as the agent knows it. After a restore the number of an assignment may be used again.
 	RunID  string `json:"runId,omitempty"`
 	Signal Signal `json:"signal,omitempty"`
@@ -53,6 +56,8 @@ func (p Report) Check(now time.Time) error {
 		return p.malformed("cause", "is not one of ours")
 	case p.Assignment < 0:
 		return p.malformed("assignment", "is negative")
+	case p.Served < 0:
+		return p.malformed("served", "is negative")
 	case p.Jobs < 0:
 		return p.malformed("jobs", "is negative")
 	case len(p.Detail) > MaxDetail:
@@ -83,6 +88,9 @@ func (p Report) Believed(now time.Time) (*Report, error) {
 	}
 	return nil, err
 }
+
+// Newest is the latest assignment that the report speaks of.
+func (p Report) Newest() int64 { return max(p.Assignment, p.Served) }
 
 func (p Report) malformed(field, rule string) error {
 	return fmt.Errorf("report of %s: %s %s", p.HostKey, field, rule)

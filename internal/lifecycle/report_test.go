@@ -24,6 +24,7 @@ func TestReportCheck(t *testing.T) {
 		{"signal in lower case", func(p *lifecycle.Report) { p.Signal = "ud_reg_ok" }, "signal is not one of ours"},
 		{"unknown cause", func(p *lifecycle.Report) { p.Cause = "moon" }, "cause is not one of ours"},
 		{"negative assignment", func(p *lifecycle.Report) { p.Assignment = -1 }, "assignment is negative"},
+		{"negative served", func(p *lifecycle.Report) { p.Served = -1 }, "served is negative"},
 		{"negative jobs", func(p *lifecycle.Report) { p.Jobs = -1 }, "jobs is negative"},
 		{"longest detail", func(p *lifecycle.Report) { p.Detail = long(4096) }, ""},
 		{"detail too long", func(p *lifecycle.Report) { p.Detail = long(4097) }, "detail is longer than 4096 bytes"},

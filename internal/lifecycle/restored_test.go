@@ -215,3 +215,15 @@ func TestAReleaseMakesNoRecordNewer(t *testing.T) {
 		}
 	}
 }
+
+// An agent that has lost its memory reports for the restored record's assignment, and for which later one the host has served.
+func TestAReportOfALaterAssignmentServed(t *testing.T) {
+	for served, want := range map[int64]bool{0: false, assignment: false, assignment + 1: true} {
+		facts, policy := scene{host: "claimed", answer: "seen", deadline: "ahead"}.facts()
+		facts.Report = &lifecycle.Report{HostKey: hostKey, HeartbeatAt: now, Assignment: assignment, Served: served}
+		d := lifecycle.Decide(facts, now, policy)
+		if got := d.Action == lifecycle.ActionRetire && d.Code == lifecycle.ReasonRecordRestored; got != want {
+			t.Errorf("served %d: %s, want the record taken for a restored one: %v", served, outcome(d), want)
+		}
+	}
+}

@@ -324,6 +324,23 @@ func TestWorkflowsCallForTheirOwnRun(t *testing.T) {
 	}
 }
 
+// What a run uses is charged to its workflow by the name that its token has. Its author chose the name.
+func TestTheRequestOfAWorkflowHasItsName(t *testing.T) {
+	c := newCI(t, rule())
+	for id, tt := range map[string]struct {
+		claim any
+		want  string
+	}{"a": {"Build & test", "Build & test"}, "b": {"CI\x1b[31m", "CI"}, "c": {nil, ""}, "d": {strings.Repeat("x", 100), strings.Repeat("x", 64)}} {
+		ctx := with(t.Context(), "Bearer "+c.issuer.Token(claims{"workflow": tt.claim}))
+		if _, err := c.Provision(ctx, &remudav1.ProvisionRequest{Repository: repository, RunId: "42", RequestId: id, InstanceCount: proto.Int32(1)}); err != nil && status.Code(err) != codes.ResourceExhausted {
+			t.Fatal(err)
+		}
+		if q, err := c.store.Request(t.Context(), repository, "42", id); err != nil || q.Workflow != tt.want {
+			t.Errorf("workflow %q: the request has %q (%v)", tt.claim, q.Workflow, err)
+		}
+	}
+}
+
 // Whatever is not for workflows is refused to them, by token, on any machine
 // and with any certificate.
 func TestWorkflowsMayCallNothingElse(t *testing.T) {

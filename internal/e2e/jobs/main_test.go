@@ -191,6 +191,25 @@ func (s *stage) hosts(states ...remudav1.State) []*remudav1.Instance {
 	return got.GetInstances()
 }
 
+// charged checks that a run had at least so many hosts, and that its time is charged to it and to its workflow, whose name
+// GitHub's webhooks have.
+func (s *stage) charged(runID string, hosts int64) {
+	s.Helper()
+	if complaint := func() string {
+		got, err := s.Fleet.GetCost(s.ctx, &remudav1.GetCostRequest{By: remudav1.CostBy_COST_BY_RUN, RunId: runID})
+		if err != nil {
+			return err.Error()
+		}
+		rows := got.GetRows()
+		if len(rows) != 1 || rows[0].GetHosts() < hosts || rows[0].GetRepository() != repository || rows[0].GetWorkflow() == "" || rows[0].GetBoot().AsDuration()+rows[0].GetBusy().AsDuration() <= 0 {
+			return fmt.Sprintf("charged to run %s: %v", runID, rows)
+		}
+		return ""
+	}(); complaint != "" {
+		s.Error(complaint)
+	}
+}
+
 // living are the states of hosts that are not terminated.
 var living = []remudav1.State{
 	remudav1.State_STATE_CREATED, remudav1.State_STATE_RUNNING, remudav1.State_STATE_IDLE, remudav1.State_STATE_CLAIMED,

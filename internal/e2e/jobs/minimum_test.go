@@ -41,6 +41,7 @@ func TestTheMinimumWaitsWithoutARegistration(t *testing.T) {
 		t.Errorf("the job ran on %s, and %v waited for it", run.Jobs[0].Runner, waiting)
 	}
 	wait()
+	s.charged("5301", 1)
 	if registered := s.log.count("slot moved"); registered > 2 {
 		t.Errorf("%d moves of slots for one job, want its assignment and its end", registered)
 	}

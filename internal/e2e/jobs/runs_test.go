@@ -125,6 +125,7 @@ func TestARunIsProvisionedByItsRule(t *testing.T) {
 	if s.log.results(`: provisioned by its rule$`) == 0 {
 		t.Error("nothing was asked for by the rule")
 	}
+	s.charged("4001", 1)
 	// The other repository has no rule: its webhooks are about nothing of ours.
 	other, err := s.GitHub.Run(s.ctx, "4002")
 	if err != nil || other.Status != "queued" {

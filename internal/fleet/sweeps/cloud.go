@@ -115,7 +115,7 @@ func (s *CloudSweep) findLeaked(ctx context.Context, records map[string]lifecycl
 // for a later assignment. The reports were read before the records.
 func ofOlderRecords(records []lifecycle.Record, reports map[string]lifecycle.Report) (keys []string) {
 	for _, r := range records {
-		older := r.Restored() || restored.Older(r.Assignment, reports[r.HostKey].Assignment)
+		older := r.Restored() || restored.Older(r.Assignment, reports[r.HostKey].Newest())
 		if older && r.State != lifecycle.StateTerminated {
 			keys = append(keys, r.HostKey)
 		}

@@ -141,7 +141,7 @@ func (i *Issuer) Claims(changes Claims) Claims {
 		"iss": i.URL, "aud": Audience, "jti": fmt.Sprint("token-", i.ids.Add(1)), "sub": "repo:acme/app:ref:refs/heads/main",
 		"iat": now.Unix(), "nbf": now.Add(-10 * time.Minute).Unix(), "exp": now.Add(5 * time.Minute).Unix(),
 		"repository": "acme/app", "repository_id": "1", "repository_owner": "acme", "repository_owner_id": "7",
-		"run_id": "42", "run_attempt": "2", "event_name": "push", "ref": "refs/heads/main",
+		"run_id": "42", "run_attempt": "2", "event_name": "push", "ref": "refs/heads/main", "workflow": "CI",
 		"job_workflow_ref": "acme/app/.github/workflows/ci.yml@refs/heads/main",
 	}
 	maps.Copy(c, changes)

@@ -160,7 +160,7 @@ func (t *text) request(q lifecycle.Request) {
 }
 
 func (t *text) report(p lifecycle.Report) {
-	t.add("report", p.Assignment, string(p.Signal), string(p.Cause), p.Busy)
+	t.add("report", p.Assignment, p.Served, string(p.Signal), string(p.Cause), p.Busy)
 }
 
 // mail adds the queue. A message is identified by its place.

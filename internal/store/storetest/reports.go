@@ -23,7 +23,7 @@ var _ = add(group{name: "reports", tests: []suiteTest{
 // fullReport has a value in every attribute.
 func fullReport(hostKey string) lifecycle.Report {
 	return lifecycle.Report{
-		HostKey: hostKey, HeartbeatAt: start, BootID: "boot", AgentVersion: "1.2.3", Assignment: 3,
+		HostKey: hostKey, HeartbeatAt: start, BootID: "boot", AgentVersion: "1.2.3", Assignment: 3, Served: 4,
 		Signal: lifecycle.SignalRegFailed, Cause: lifecycle.CauseGitHub, Detail: "line 1\nline 2\t\"quoted\"",
 		RunID: "17", Busy: true, RegisteredAt: start.Add(time.Second), Jobs: 5, RunnerVersion: "2.330.0", InterruptionAt: start.Add(2 * time.Minute), RebalanceAt: start.Add(time.Minute),
 	}
