@@ -112,7 +112,7 @@ func described(t *testing.T) map[string]*family {
 		if families[m[1]] != nil {
 			t.Errorf("the page has %s twice", m[1])
 		}
-		if strings.HasSuffix(m[1], "_seconds") != strings.HasPrefix(m[3], "seconds") {
+		if strings.HasSuffix(strings.TrimSuffix(m[1], "_total"), "_seconds") != strings.HasPrefix(m[3], "seconds") {
 			t.Errorf("%s has the unit %s", m[1], m[3])
 		}
 		families[m[1]] = f

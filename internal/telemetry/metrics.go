@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/meter"
 )
 
 // The buckets, in seconds. A phase of a host's life takes from 10 ms, warm and on one machine, to the 30
@@ -54,6 +55,7 @@ type Metrics struct {
 	clock    prometheus.Gauge
 	guarded  *prometheus.GaugeVec
 	gone     *prometheus.CounterVec
+	spent    *prometheus.CounterVec
 	services *gauges
 }
 
@@ -123,6 +125,9 @@ func NewMetrics() *Metrics {
 		guarded: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "remuda_guard_held", Help: "Hosts (silence) or machines (unrecorded) that are not ended because too many failed at once.",
 		}, []string{"guard"}),
+		spent: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "remuda_host_time_seconds_total", Help: "Time of hosts by its part, counted when a run has given its host back, and when a machine is gone.",
+		}, []string{"pool", "part"}),
 		gone: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "remuda_machines_gone_total", Help: "Machines of hosts that ended without an order of the fleet, by the code that the cloud gives.",
 		}, []string{"code"}),
@@ -140,7 +145,7 @@ func NewMetrics() *Metrics {
 	for _, code := range unservedCodes {
 		m.unserved.WithLabelValues(string(code))
 	}
-	m.registry.MustRegister(m.calls, m.decided, m.sweeps, m.ages, m.hosts, m.rpcs, m.webhooks, m.runners, m.budgets, m.waiting, m.waitsFor, m.turns, m.held, m.clock, m.paused, m.guarded, m.gone, m.services, build,
+	m.registry.MustRegister(m.calls, m.decided, m.sweeps, m.ages, m.hosts, m.rpcs, m.webhooks, m.runners, m.budgets, m.waiting, m.waitsFor, m.turns, m.held, m.clock, m.paused, m.guarded, m.gone, m.spent, m.services, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -247,6 +252,13 @@ func (m *Metrics) MachineGone(why string) {
 		code = "other"
 	}
 	m.gone.WithLabelValues(code).Inc()
+}
+
+// HostTime counts the time that a host has spent, by its parts.
+func (m *Metrics) HostTime(pool string, t meter.Times) {
+	for part, d := range map[string]time.Duration{"boot": t.Boot, "busy": t.Busy, "clean": t.Clean, "idle": t.Idle} {
+		m.spent.WithLabelValues(pool, part).Add(d.Seconds())
+	}
 }
 
 // RunnersEnd replaces what is known of the versions of actions/runner that hosts

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/meter"
 	"github.com/remuda-ci/remuda/internal/telemetry"
 )
 
@@ -96,6 +97,22 @@ func TestMetrics(t *testing.T) {
 		if len(scrape(m, name)) != 1 {
 			t.Errorf("%s is missing", name)
 		}
+	}
+}
+
+// The time of hosts adds up by pool and part.
+func TestTheTimeOfHosts(t *testing.T) {
+	m := telemetry.NewMetrics()
+	m.HostTime("default", meter.Times{Idle: time.Minute, Busy: time.Hour})
+	m.HostTime("default", meter.Times{Boot: 1500 * time.Millisecond, Busy: time.Second, Clean: time.Second})
+	want := []string{
+		`remuda_host_time_seconds_total{part="boot",pool="default"} 1.5`,
+		`remuda_host_time_seconds_total{part="busy",pool="default"} 3601`,
+		`remuda_host_time_seconds_total{part="clean",pool="default"} 1`,
+		`remuda_host_time_seconds_total{part="idle",pool="default"} 60`,
+	}
+	if d := cmp.Diff(want, scrape(m, "remuda_host_time")); d != "" {
+		t.Error(d)
 	}
 }
 

@@ -105,14 +105,18 @@ func (hs *Hosts) writeReading(ctx context.Context, r lifecycle.Record, next *lif
 		reading = reading.Until(d.EndedAt)
 	}
 	err := hs.Store.CreateReading(ctx, reading)
-	if errors.Is(err, lifecycle.ErrExists) {
-		var written meter.Reading
-		if written, err = hs.Store.Reading(ctx, reading.Day, reading.Name); err == nil && d.Action != lifecycle.ActionForget {
-			next.Meter.After(written)
+	written := errors.Is(err, lifecycle.ErrExists)
+	if written {
+		var before meter.Reading
+		if before, err = hs.Store.Reading(ctx, reading.Day, reading.Name); err == nil && d.Action != lifecycle.ActionForget {
+			next.Meter.After(before)
 		}
 	}
 	if err != nil {
 		return fmt.Errorf("keep the time that host %s was used for: %w", r.InstanceID, err)
+	}
+	if !written {
+		hs.Observer.HostTime(r.Pool, reading.Times())
 	}
 	return nil
 }

@@ -281,6 +281,8 @@ type Observer interface {
 	// RunnersEnd: when the versions of actions/runner that hosts have get no
 	// jobs any more, as far as that is known.
 	RunnersEnd(at map[string]time.Time)
+	// HostTime: a host of a pool has spent its time in these ways, since this was last said of it.
+	HostTime(pool string, t meter.Times)
 	// MachineGone: the machine of a host ended by itself or by the cloud. why is lifecycle.Machine.EndReason.
 	MachineGone(why string)
 }
@@ -309,6 +311,8 @@ func (SilentObserver) Swept(string, time.Duration, error) {}
 func (SilentObserver) Decided(lifecycle.Action, lifecycle.ReasonCode) {}
 
 func (SilentObserver) Guarded(string, int) {}
+
+func (SilentObserver) HostTime(string, meter.Times) {}
 
 func (SilentObserver) MachineGone(string) {}
 

@@ -52,6 +52,15 @@ func NewReading(hostKey string, host Host, c Cycle) Reading {
 	}
 }
 
+// Times are those of the whole cycle, of the pool and of the user.
+func (r Reading) Times() Times {
+	var all Times
+	for _, e := range r.Entries() {
+		all = all.Plus(e.Times)
+	}
+	return all
+}
+
 // Until is the reading of the last cycle of a host, whose machine ended at a time. Its record says when the end was decided:
 // the machine may have ended before, by itself, and else does a little later. Zero: the time is not known. The key stays.
 func (r Reading) Until(machineEnded time.Time) Reading {
