@@ -15,6 +15,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/meter"
 	"github.com/remuda-ci/remuda/internal/policy/price"
+	store "github.com/remuda-ci/remuda/internal/store/memory"
 	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
@@ -231,6 +232,55 @@ func TestCostWrittenByAnotherReplica(t *testing.T) {
 		r = w.record(host.HostKey)
 		if next, ok := r.Meter.Cycle(); !r.Pooled() || !ok || next.From != c.EndedAt || next.PooledAt != meter.At(r.PooledAt) {
 			t.Errorf("it is %s, and its next cycle %q begins at %s, not at %s", r.Condition(), r.Meter, next.From.Time(), c.EndedAt.Time())
+		}
+	})
+}
+
+// refusing is a store that refuses readings, or does not answer.
+type refusing struct {
+	*store.Store
+	err error
+}
+
+func (s refusing) CreateReading(context.Context, meter.Reading) error { return s.err }
+
+// While the store does not answer a host waits for its account to be written. If it refuses the row, the host goes on without.
+func TestCostThatCannotBeKept(t *testing.T) {
+	for _, tt := range []struct {
+		err    error
+		pooled bool
+	}{{lifecycle.ErrRefused, true}, {lifecycle.ErrUnavailable, false}} {
+		inBubble(t, func(ctx context.Context, t *testing.T, w *world) {
+			host := w.mustProvision(ctx, demand("101", "a", 1))[0]
+			w.fleet = w.newFleet("b", func(o *fleet.Options) { o.Store = refusing{w.store, tt.err} })
+			ctx, cancel := context.WithTimeout(ctx, time.Minute)
+			defer cancel()
+			err := w.fleet.Drive(ctx, w.fleet.NewRelease(repository, "101", 0, true), patience)
+			if got := w.record(host.HostKey).Pooled(); got != tt.pooled || (err == nil) != tt.pooled {
+				t.Errorf("%v: pooled %v (%v), want %v", tt.err, got, err, tt.pooled)
+			}
+		})
+	}
+}
+
+// A report of too many rows is refused and not half an answer.
+func TestCostOfTooManyRows(t *testing.T) {
+	inBubble(t, func(ctx context.Context, t *testing.T, w *world) {
+		w.fleet = w.newFleet("b", priced)
+		old := meter.DayOf(time.Now().AddDate(0, 0, -10))
+		var entries []meter.Entry
+		for n := range 100_001 {
+			entries = append(entries, meter.Entry{Day: old, User: meter.User{Repository: fmt.Sprint("acme/", n)}, Times: meter.Times{Busy: time.Hour}})
+		}
+		if _, err := w.store.UpdateDay(ctx, meter.Day{Month: meter.MonthOf(old), Day: old, Entries: entries}); err != nil {
+			t.Fatal(err)
+		}
+		var bad *fleet.InvalidError
+		if _, err := w.fleet.Costs(ctx, fleet.CostQuery{}, time.Now()); !errors.As(err, &bad) || bad.Field != "by" {
+			t.Errorf("%v", err)
+		}
+		if got := w.costs(ctx, fleet.CostQuery{By: fleet.CostByOwner}); len(got.Rows) != 1 || got.Total.Busy != 100_001*time.Hour {
+			t.Errorf("by owner: %d rows, %s", len(got.Rows), got.Total.Busy)
 		}
 	})
 }

@@ -80,74 +80,83 @@ type cycleKey struct {
 	from    meter.Milli
 }
 
-// entries are those of the cycles that ended since the first day of the query, and of the open ones. Records are read before
+// read adds the entries of the cycles that ended since the first day of the query, and of the open ones. Records are read before
 // readings: what is written in between is in both, and counts once.
-func (c *Costs) entries(ctx context.Context, q Query, now time.Time) ([]meter.Entry, error) {
-	var all []meter.Entry
+func (c *Costs) read(ctx context.Context, b *builder, now time.Time) error {
 	seen := map[cycleKey]bool{}
 	for page := (lifecycle.PageOf{Limit: maxPage}); ; {
-		got, err := c.Store.ListInstances(ctx, lifecycle.Filter{States: lifecycle.LiveStates, Pool: q.Pool}, page)
+		got, err := c.Store.ListInstances(ctx, lifecycle.Filter{States: lifecycle.LiveStates, Pool: b.q.Pool}, page)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for _, r := range got.Items {
 			for _, cycle := range r.Cycles() {
 				seen[cycleKey{r.HostKey, cycle.From}] = true
-				all = append(all, cycle.Entries(r.Metered(), now)...)
+				if err := b.add(cycle.Entries(r.Metered(), now)); err != nil {
+					return err
+				}
 			}
 		}
 		if page.After = got.Next; page.After == "" {
-			break
+			return c.readDays(ctx, b, seen, now)
 		}
 	}
-	closed, err := c.closed(ctx, q, seen, now)
-	return append(all, closed...), err
 }
 
 // maxPage is how many records are read at once.
 const maxPage = 1000
 
-// closed are the entries of the cycles that ended, except those that are seen. A cycle may have ended after the last day of
+// readDays adds the entries of the cycles that ended, except those that are seen. A cycle may have ended after the last day of
 // the query, and have time on it.
-func (c *Costs) closed(ctx context.Context, q Query, seen map[cycleKey]bool, now time.Time) ([]meter.Entry, error) {
-	var all []meter.Entry
+func (c *Costs) readDays(ctx context.Context, b *builder, seen map[cycleKey]bool, now time.Time) error {
 	sums := map[string]meter.Day{}
 	month, today := "", meter.DayOf(now)
-	begin, err := meter.ParseDay(q.Since)
+	begin, err := meter.ParseDay(b.q.Since)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for at := begin; meter.DayOf(at) <= today; at = at.AddDate(0, 0, 1) {
 		day := meter.DayOf(at)
-		if of := meter.MonthOf(day); of != month && !q.detailed() {
+		if of := meter.MonthOf(day); of != month && !b.q.detailed() {
 			days, err := c.Store.DaysOfMonth(ctx, of)
 			if err != nil {
-				return nil, err
+				return err
 			}
 			for _, d := range days {
 				sums[d.Day] = d
 			}
 			month = of
 		}
-		// The sums of yesterday may still lack what ended at midnight.
-		if d, ok := sums[day]; ok && now.Sub(at) > 48*time.Hour {
-			all = append(all, d.Entries...)
-			continue
+		d, summed := sums[day]
+		switch {
+		case summed && now.Sub(at) > 2*24*time.Hour: // those of yesterday may still lack what ended at midnight
+			err = b.add(d.Entries)
+		case now.Sub(at) <= meter.KeepReadings: // on an older day no host was used
+			err = c.readDay(ctx, b, day, seen)
 		}
-		if now.Sub(at) > meter.KeepReadings {
-			continue // no host was used on the day
-		}
-		readings, err := c.Store.ReadingsOfDay(ctx, day)
 		if err != nil {
-			return nil, err
-		}
-		for _, r := range readings {
-			if cycle, err := meter.Parse(r.Text); err == nil && !seen[cycleKey{r.HostKey, cycle.From}] {
-				all = append(all, r.Entries()...)
-			}
+			return err
 		}
 	}
-	return all, nil
+	return nil
+}
+
+// readDay adds the readings of a day, except those that are seen.
+func (c *Costs) readDay(ctx context.Context, b *builder, day string, seen map[cycleKey]bool) error {
+	readings, err := c.Store.ReadingsOfDay(ctx, day)
+	if err != nil {
+		return err
+	}
+	for _, r := range readings {
+		cycle, err := meter.Parse(r.Text)
+		if err != nil || seen[cycleKey{r.HostKey, cycle.From}] {
+			continue
+		}
+		if err := b.add(r.Entries()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // compare is the order of rows.

@@ -3,12 +3,14 @@ package costs
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/fleet/hosts"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/meter"
+	"github.com/remuda-ci/remuda/internal/policy/price"
 )
 
 // By is what the rows of a report are.
@@ -139,20 +141,52 @@ func (c *Costs) Report(ctx context.Context, q Query, now time.Time) (Report, err
 	if err != nil {
 		return Report{}, err
 	}
-	entries, err := c.entries(ctx, q, now)
-	if err != nil {
+	b := &builder{q: q, prices: c.Prices, sums: map[meter.Entry]meter.Entry{}}
+	if err := c.read(ctx, b, now); err != nil {
 		return Report{}, fmt.Errorf("report costs: %w", err)
 	}
-	return c.priced(q, entries), nil
+	return b.report(), nil
 }
 
-// priced makes a report of entries, which it narrows to those that the query asks for.
-func (c *Costs) priced(q Query, entries []meter.Entry) Report {
-	report := Report{Since: q.Since, Until: q.Until}
+// builder adds up entries as they are read: those of a whole month would be too many to keep.
+type builder struct {
+	q      Query
+	prices price.List
+	// sums are by what the rows of the report are, and by what has a price.
+	sums map[meter.Entry]meter.Entry
+}
+
+// mostSums bounds what a report keeps while it reads, some 30 MB.
+const mostSums = 100_000
+
+// add takes the entries that the query asks for.
+func (b *builder) add(entries []meter.Entry) error {
+	for _, e := range entries {
+		if !b.q.asksFor(e) {
+			continue
+		}
+		kind := kinds[b.q.By](e)
+		kind.InstanceType, kind.UsageClass = e.InstanceType, e.UsageClass
+		sum, ok := b.sums[kind]
+		if !ok {
+			if sum = kind; len(b.sums) == mostSums {
+				return &hosts.InvalidError{Field: "by", Rule: fmt.Sprintf("there are more than %d such rows: ask for fewer days, or for one repository or pool", mostSums)}
+			}
+		}
+		sum.Runs += e.Runs
+		sum.Times = sum.Times.Plus(e.Times)
+		b.sums[kind] = sum
+	}
+	return nil
+}
+
+// report puts prices to the sums, in an order of their own: sums of dollars depend on it in their last digits.
+func (b *builder) report() Report {
+	report := Report{Since: b.q.Since, Until: b.q.Until}
 	rows := map[meter.Entry]*Row{}
-	for _, e := range meter.Fold(slices.DeleteFunc(entries, func(e meter.Entry) bool { return !q.asksFor(e) }), whole) {
+	for _, e := range meter.Fold(slices.Collect(maps.Values(b.sums)), func(e meter.Entry) meter.Entry { return e }) {
 		part := Row{Entry: e}
-		dollars, rough, ok := c.Prices.Of(e.InstanceType, e.UsageClass)
+		dollars, rough, ok := b.prices.Of(e.InstanceType, e.UsageClass)
 		if ok {
 			part.Dollars = dollars * e.Sum().Hours()
 			report.Rough = report.Rough || rough
@@ -160,7 +194,7 @@ func (c *Costs) priced(q Query, entries []meter.Entry) Report {
 			part.Unpriced = e.Sum()
 			report.Unpriced = append(report.Unpriced, e.InstanceType)
 		}
-		kind := kinds[q.By](e)
+		kind := kinds[b.q.By](e)
 		if rows[kind] == nil {
 			rows[kind] = &Row{Entry: kind}
 		}
@@ -170,10 +204,8 @@ func (c *Costs) priced(q Query, entries []meter.Entry) Report {
 	for _, row := range rows {
 		report.Rows = append(report.Rows, *row)
 	}
-	slices.SortFunc(report.Rows, q.compare)
+	slices.SortFunc(report.Rows, b.q.compare)
 	slices.Sort(report.Unpriced)
 	report.Unpriced = slices.Compact(report.Unpriced)
 	return report
 }
-
-func whole(e meter.Entry) meter.Entry { return e }

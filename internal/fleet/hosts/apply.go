@@ -112,10 +112,12 @@ func (hs *Hosts) writeReading(ctx context.Context, r lifecycle.Record, next *lif
 			next.Meter.After(before)
 		}
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, lifecycle.ErrUnavailable) || ctx.Err() != nil:
 		return fmt.Errorf("keep the time that host %s was used for: %w", r.InstanceID, err)
-	}
-	if !written {
+	case err != nil: // it would fail again, and the host goes on: no bookkeeping keeps a machine from its end
+		hs.Log.Error("the time that a host was used for is lost", logkey.Instance, r.InstanceID, logkey.Error, err)
+	case !written:
 		hs.Observer.HostTime(r.Pool, reading.Times())
 	}
 	return nil
