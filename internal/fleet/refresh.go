@@ -39,7 +39,7 @@ func (f *Fleet) NewRefresh(dryRun bool) *Refresh {
 	r := &Refresh{f: f, Stages: f.ops.Stages("refresh")}
 	r.Events.Dry, r.Events.Decided = dryRun, &r.decided
 	for _, k := range f.sweepTable() {
-		if dryRun && !k.Dry {
+		if dryRun && !k.Dry || k.Aside {
 			continue
 		}
 		s := running{k, k.New()}

@@ -8,7 +8,7 @@ import (
 )
 
 // sweepTable is every sweep of this fleet. The sweeper runs them at their intervals, and a
-// refresh runs each of them once, in this order.
+// refresh runs each of them once, in this order, except those aside.
 func (f *Fleet) sweepTable() []sweeps.Kind {
 	table := []sweeps.Kind{
 		{Name: "due", Every: f.timing.Due, New: func() op.Op { return f.NewDueSweep() }},
@@ -31,6 +31,6 @@ func (f *Fleet) sweepTable() []sweeps.Kind {
 	add(true, sweeps.Kind{Name: "services", Every: f.timing.Services, Apart: true, Dry: true, New: func() op.Op { return f.NewServiceSweep() }})
 	add(len(f.warm.Names()) > 0, sweeps.Kind{Name: "warm", Every: f.timing.Warm, Dry: true, New: func() op.Op { return f.NewWarmSweep() }})
 	add(f.sweeps.Releases != nil, sweeps.Kind{Name: "runners", Every: sweeps.RunnersEvery, Measures: true, New: func() op.Op { return f.NewRunnerSweep() }})
-	add(f.costs != nil, sweeps.Kind{Name: "days", Every: costs.DaysEvery, Measures: true, New: func() op.Op { return f.costs.NewDaySweep() }})
+	add(f.costs != nil, sweeps.Kind{Name: "days", Every: costs.DaysEvery, Aside: true, New: func() op.Op { return f.costs.NewDaySweep() }})
 	return table
 }

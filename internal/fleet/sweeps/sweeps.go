@@ -101,6 +101,8 @@ type Kind struct {
 	New   func() op.Op
 	// Apart: the sweep runs in a loop of its own, and not in the sweeper's.
 	Apart bool
+	// Aside: nothing waits for what it does, so a refresh leaves it out.
+	Aside bool
 	// Dry: with Recorder.Dry set the sweep decides and changes nothing. Others are left out of a dry run.
 	Dry bool
 	// Measures: the sweep only measures, so its failure does not fail a refresh.
