@@ -58,8 +58,8 @@ func TestEndRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := foreignWorker(t)
-			s := b.until("the refused worker is seen", func(s agent.Observed) bool { return s.RefusedWorker != 0 && s.Refused != "" }) // the hook writes one after the other
-			if !s.Busy || s.Refused != "999 of evil/app" || proc.Default.Program(s.RefusedWorker) != "Runner.Worker" {
+			s := b.until("the refused worker is seen", func(s agent.Observed) bool { return s.RefusedWorker != 0 && s.Refused == "999 of evil/app" }) // the hook writes one after the other, and each a moment after it has made the file
+			if !s.Busy || proc.Default.Program(s.RefusedWorker) != "Runner.Worker" {
 				t.Errorf("scene %+v", s)
 			}
 			before(b)
