@@ -14,8 +14,8 @@ const (
 	// bar is what the agent itself may add to a boot.
 	bar = 300 * time.Millisecond
 	// boots are measured, and the quickest counts: others work on this machine
-	// too, but nothing makes an agent faster than it is.
-	boots = 3
+	// too, but nothing makes an agent faster than it is. Where none of the first is quick enough, more are.
+	boots, mostBoots = 3, 8
 )
 
 // TestTimeThatTheAgentAdds measures from agentd's start to the listener's, with
@@ -23,7 +23,7 @@ const (
 func TestTimeThatTheAgentAdds(t *testing.T) {
 	s := newStage(t, nil)
 	least := time.Hour
-	for n := range boots {
+	for n := 0; n < boots || least > bar && n < mostBoots; n++ {
 		i := s.provision(strconv.Itoa(501+n), "default")
 		all := i.monotonic()
 		agent, listener := all.at(t, "agentd.service", "Starting "), all.at(t, firstRunner, "Started ") // after its check
