@@ -30,6 +30,9 @@ func (c Cost) validate(at strictyaml.Place) {
 		if _, err := path.Match(p.InstanceType, ""); err != nil || p.InstanceType == "" {
 			row.At("instance_type").Errorf("%q is no type and no pattern; write one such as m7g.large or m7g.*", p.InstanceType)
 		}
+		if p.Region != "" {
+			row.At("region").Match(p.Region, regionName, "a region such as eu-west-1")
+		}
 		if p.Dollars < 0 || p.Dollars > maxDollars {
 			row.At("dollars_per_hour").Errorf("is %g; write a number from 0 to %d", p.Dollars, maxDollars)
 		}

@@ -20,6 +20,7 @@ func TestCost(t *testing.T) {
 		"cost: {spot_percent: 101}":                                                                  "cost.spot_percent",
 		"cost: {prices: [{instance_type: 'm7g.[', dollars_per_hour: 1}]}":                            `"m7g.[" is no type and no pattern; write one such as m7g.large or m7g.*`,
 		"cost: {prices: [{instance_type: x, dollars_per_hour: .nan}]}":                               `".nan" is not a number; write one`,
+		"cost: {prices: [{instance_type: x, region: europe, dollars_per_hour: 1}]}":                  "cost.prices[0].region",
 		"cost: {prices: [{instance_type: x, dollars_per_hour: cheap}]}":                              "is text; write a number",
 		"cost: {prices: [{instance_type: m7g.large, dollars_per_hour: -1}]}":                         "cost.prices[0].dollars_per_hour: is -1; write a number from 0 to 1000",
 		"cost: {prices: [{instance_type: m7g.large, usage_class: reserved}]}":                        "known here: on-demand, spot",

@@ -10,7 +10,6 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/remuda-ci/remuda/internal/fleet"
-	"github.com/remuda-ci/remuda/internal/lifecycle"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
@@ -33,7 +32,7 @@ const defaultCostRows = 1000
 func (s *service) GetCost(ctx context.Context, req *remudav1.GetCostRequest) (*remudav1.GetCostResponse, error) {
 	report, err := s.fleet.Costs(ctx, fleet.CostQuery{
 		By: costBy[req.GetBy()], Since: req.GetSince(), Until: req.GetUntil(),
-		Repository: lifecycle.Canonical(req.GetRepository()), Pool: req.GetPool(), RunID: req.GetRunId(),
+		Repository: req.GetRepository(), Pool: req.GetPool(), RunID: req.GetRunId(),
 	}, time.Now())
 	switch {
 	case errors.Is(err, fleet.ErrNoPrices):

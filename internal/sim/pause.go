@@ -9,9 +9,6 @@ import (
 // pauseLives: in every tenth life operators pause pools.
 const pauseLives = 10
 
-// meteringLives: in every ninth life the readings of hosts' time meet the faults of the store.
-const meteringLives = 9
-
 func (l *life) pausing() bool { return l.Config.Seed%pauseLives == 8 }
 
 // pauses has operators pause a pool, and resume it.

@@ -3,7 +3,6 @@ package costs
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -59,9 +58,8 @@ type Query struct {
 func (q Query) detailed() bool { return q.By == ByRun || q.RunID != "" }
 
 func (q Query) asksFor(e meter.Entry) bool {
-	of := lifecycle.Filter{Repository: q.Repository}
 	return e.Day >= q.Since && e.Day <= q.Until && (q.Pool == "" || e.Pool == q.Pool) && (q.RunID == "" || e.RunID == q.RunID) &&
-		of.OfRepository(lifecycle.Record{Repository: e.Repository})
+		(q.Repository == "" || e.Repository == q.Repository || lifecycle.Owner(e.Repository) == q.Repository)
 }
 
 // Row is what some hosts were used for, and what that cost.
@@ -102,6 +100,7 @@ const (
 // fill has defaults filled in, and returns what is wrong.
 func (q Query) fill(now time.Time) (Query, error) {
 	today := meter.DayOf(now)
+	q.Repository = lifecycle.Canonical(q.Repository)
 	if q.By == "" {
 		q.By = ByRepository
 	}
@@ -141,7 +140,7 @@ func (c *Costs) Report(ctx context.Context, q Query, now time.Time) (Report, err
 	if err != nil {
 		return Report{}, err
 	}
-	b := &builder{q: q, prices: c.Prices, sums: map[meter.Entry]meter.Entry{}}
+	b := &builder{q: q, prices: c.Prices, sums: meter.Sums{}}
 	if err := c.read(ctx, b, now); err != nil {
 		return Report{}, fmt.Errorf("report costs: %w", err)
 	}
@@ -153,7 +152,7 @@ type builder struct {
 	q      Query
 	prices price.List
 	// sums are by what the rows of the report are, and by what has a price.
-	sums map[meter.Entry]meter.Entry
+	sums meter.Sums
 }
 
 // mostSums bounds what a report keeps while it reads, some 30 MB.
@@ -167,24 +166,18 @@ func (b *builder) add(entries []meter.Entry) error {
 		}
 		kind := kinds[b.q.By](e)
 		kind.InstanceType, kind.UsageClass = e.InstanceType, e.UsageClass
-		sum, ok := b.sums[kind]
-		if !ok {
-			if sum = kind; len(b.sums) == mostSums {
-				return &hosts.InvalidError{Field: "by", Rule: fmt.Sprintf("there are more than %d such rows: ask for fewer days, or for one repository or pool", mostSums)}
-			}
+		if b.sums.Add(kind, e); len(b.sums) > mostSums {
+			return &hosts.InvalidError{Field: "by", Rule: fmt.Sprintf("there are more than %d such rows: ask for fewer days, or for one repository or pool", mostSums)}
 		}
-		sum.Runs += e.Runs
-		sum.Times = sum.Times.Plus(e.Times)
-		b.sums[kind] = sum
 	}
 	return nil
 }
 
-// report puts prices to the sums, in an order of their own: sums of dollars depend on it in their last digits.
+// report puts prices to the sums, in their order: the last digits of a sum of dollars depend on it.
 func (b *builder) report() Report {
 	report := Report{Since: b.q.Since, Until: b.q.Until}
 	rows := map[meter.Entry]*Row{}
-	for _, e := range meter.Fold(slices.Collect(maps.Values(b.sums)), func(e meter.Entry) meter.Entry { return e }) {
+	for _, e := range b.sums.Sorted() {
 		part := Row{Entry: e}
 		dollars, rough, ok := b.prices.Of(e.InstanceType, e.UsageClass)
 		if ok {

@@ -146,6 +146,9 @@ func known(at, otherwise Milli) Milli {
 // and the workflow, which may have commas.
 const shortFields, longFields = 6, 10
 
+// longest is longer than any cycle: what goes through one day by day ends, whatever a damaged row says.
+const longest = Milli(10 * 365 * 24 * 60 * 60 * 1000)
+
 func (c Cycle) String() string {
 	var b strings.Builder
 	if c.Launched {
@@ -172,7 +175,7 @@ func Parse(text string) (Cycle, error) {
 		return Cycle{}, fmt.Errorf("a cycle of a host has %d fields, want %d or %d", len(part), shortFields, longFields)
 	}
 	number, launched := strings.CutPrefix(part[0], "+")
-	from, err := strconv.ParseInt(number, 36, 64)
+	from, err := strconv.ParseUint(number, 36, 50) // the year 37,000 or so
 	if err != nil {
 		return Cycle{}, fmt.Errorf("the begin of a cycle of a host: %w", err)
 	}
@@ -181,11 +184,11 @@ func Parse(text string) (Cycle, error) {
 		if part[1+i] == "-" {
 			continue
 		}
-		after, err := strconv.ParseInt(part[1+i], 36, 64)
-		if err != nil {
-			return Cycle{}, fmt.Errorf("time %d of a cycle of a host: %w", i+1, err)
+		after, err := strconv.ParseUint(part[1+i], 36, 63)
+		if err != nil || Milli(after) > longest {
+			return Cycle{}, fmt.Errorf("time %d of a cycle of a host, %q, is not within ten years after its begin", i+1, part[1+i])
 		}
-		*at = Milli(from + after)
+		*at = Milli(from) + Milli(after)
 	}
 	if len(part) == shortFields {
 		return c, nil

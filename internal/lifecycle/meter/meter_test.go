@@ -215,7 +215,7 @@ func TestCyclesAsText(t *testing.T) {
 			t.Errorf("%s: %+v came back as %+v (%v)", c, c, back, err)
 		}
 	}
-	for _, bad := range []string{"", "1", "1,2,3,4,5", "?,-,-,-,-,-", "1,?,-,-,-,-", "1,-,-,-,-,-,x,,,", "1,-,-,-,-,-,1,2,3"} {
+	for _, bad := range []string{"", "1", "1,2,3,4,5", "?,-,-,-,-,-", "1,?,-,-,-,-", "-1,-,-,-,-,-", "zzzzzzzzzzz,-,-,-,-,-", "1,-1,-,-,-,-", "1,-,-,-,-,zzzzzzzzz", "1,-,-,-,-,-,x,,,", "1,-,-,-,-,-,1,2,3"} {
 		if _, err := meter.Parse(bad); err == nil {
 			t.Errorf("%q is no cycle, and was read", bad)
 		}

@@ -133,22 +133,23 @@ func (c Cycle) Entries(host Host, now time.Time) []Entry {
 	}
 }
 
-// Fold adds up the entries that are the same to kind, which is an entry without runs and times. The result is in order.
-func Fold(entries []Entry, kind func(Entry) Entry) []Entry {
-	sums := map[Entry]Entry{}
-	for _, e := range entries {
-		k := kind(e)
-		k.Runs, k.Times = 0, Times{}
-		sum, ok := sums[k]
-		if !ok {
-			sum = k
-		}
-		sum.Runs += e.Runs
-		sum.Times = sum.Times.Plus(e.Times)
-		sums[k] = sum
+// Sums adds up entries by their kind, which is an entry without runs and times.
+type Sums map[Entry]Entry
+
+// Add adds an entry to the sum of a kind.
+func (s Sums) Add(kind, e Entry) {
+	kind.Runs, kind.Times = 0, Times{}
+	sum, ok := s[kind]
+	if !ok {
+		sum = kind
 	}
-	return slices.SortedFunc(maps.Values(sums), Entry.compare)
+	sum.Runs += e.Runs
+	sum.Times = sum.Times.Plus(e.Times)
+	s[kind] = sum
 }
+
+// Sorted are the sums, in order.
+func (s Sums) Sorted() []Entry { return slices.SortedFunc(maps.Values(s), Entry.compare) }
 
 func (e Entry) compare(o Entry) int {
 	return cmp.Or(
@@ -179,18 +180,23 @@ const maxEntries = 10_000
 // SumUp is the row of a day, of all its readings. Of a day with very many different entries it keeps fewer details: first
 // workflows go, and then repositories, which leaves those of their owner.
 func SumUp(day string, readings []Reading) Day {
-	var all []Entry
+	sums := Sums{}
 	for _, r := range readings {
-		all = append(all, r.Entries()...)
+		for _, e := range r.Entries() {
+			sums.Add(withoutRun(e), e)
+		}
 	}
-	kept := Fold(all, withoutRun)
 	for _, less := range []func(Entry) Entry{withoutWorkflow, withoutRepository} {
-		if len(kept) > maxEntries {
-			kept = Fold(kept, less)
+		if len(sums) > maxEntries {
+			fewer := Sums{}
+			for _, e := range sums {
+				fewer.Add(less(e), e)
+			}
+			sums = fewer
 		}
 	}
 	begin, _ := ParseDay(day) // a reading's own
-	return Day{Month: MonthOf(day), Day: day, Entries: kept, ExpiresAt: begin.Add(KeepDays)}
+	return Day{Month: MonthOf(day), Day: day, Entries: sums.Sorted(), ExpiresAt: begin.Add(KeepDays)}
 }
 
 func withoutRun(e Entry) Entry {
@@ -199,7 +205,6 @@ func withoutRun(e Entry) Entry {
 }
 
 func withoutWorkflow(e Entry) Entry {
-	e = withoutRun(e)
 	e.Workflow = ""
 	return e
 }

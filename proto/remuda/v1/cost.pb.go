@@ -99,7 +99,7 @@ func (CostBy) EnumDescriptor() ([]byte, []int) {
 // GetCostRequest asks what hosts were used for on some days, and what that cost.
 type GetCostRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The first day, such as "2026-11-27", in UTC. At most 400 days ago, and for single runs 31. Empty: 29 days ago.
+	// The first day, such as "2026-11-27", in UTC. One of the last 400 days, and for single runs of the last 31, with today. Empty: 29 days ago.
 	Since string `protobuf:"bytes,1,opt,name=since,proto3" json:"since,omitempty"`
 	// The last day. Empty: today.
 	Until string `protobuf:"bytes,2,opt,name=until,proto3" json:"until,omitempty"`
