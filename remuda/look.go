@@ -88,9 +88,9 @@ controld's configuration, without disks, addresses and traffic. Hosts that live 
 	c.Flags().StringVar(&f.Pool, "pool", "", "only hosts of this `POOL`")
 	c.Flags().StringVar(&f.Repository, "repository", "", "only what this repository used, `OWNER/NAME`, or an owner")
 	c.Flags().StringVar(&f.Run, "run", "", "only what this `RUN` used")
-	c.Flags().IntVar(&f.Rows, "rows", 100, "so many rows at most, up to 10000")
+	c.Flags().IntVar(&f.Rows, "rows", 0, "so many rows at most, up to 10000; none: 100 in a table, else 10000")
 	c.Flags().BoolVar(&f.CSV, "csv", false, "write CSV, with times in seconds")
-	_ = c.RegisterFlagCompletionFunc("by", cobra.FixedCompletions(view.CostKinds, cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("by", cobra.FixedCompletions(view.CostKinds(), cobra.ShellCompDirectiveNoFileComp))
 	return watched(app, c)
 }
 

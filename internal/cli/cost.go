@@ -3,14 +3,12 @@ package cli
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/cli/failure"
 	"github.com/remuda-ci/remuda/internal/cli/output"
-	"github.com/remuda-ci/remuda/internal/cli/subject"
 	"github.com/remuda-ci/remuda/internal/cli/view"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
@@ -21,8 +19,23 @@ type CostFlags struct {
 	// Since is a day, or a number of days such as 30d, today among them. Until is a day.
 	Since, Until          string
 	Pool, Repository, Run string
-	Rows                  int
-	CSV                   bool
+	// Rows is how many are shown at most; 0: 100 in a table, and else as many as there may be.
+	Rows int
+	CSV  bool
+}
+
+// tableRows and mostRows are how many rows a table and a report have at most.
+const tableRows, mostRows = 100, 10_000
+
+// rows is how many rows are asked for.
+func (f CostFlags) rows(table bool) int32 {
+	switch {
+	case f.Rows > 0:
+		return int32(f.Rows)
+	case table:
+		return tableRows
+	}
+	return mostRows
 }
 
 // Cost shows what the hosts were used for, and what that cost.
@@ -31,6 +44,7 @@ func (a *App) Cost(ctx context.Context, f CostFlags) error {
 	if err != nil {
 		return err
 	}
+	req.RowLimit = f.rows(!f.CSV && !a.Output.ForPrograms())
 	s, err := a.open()
 	if err != nil {
 		return err
@@ -38,16 +52,18 @@ func (a *App) Cost(ctx context.Context, f CostFlags) error {
 	defer s.close()
 	return a.repeat(ctx, func(ctx context.Context) error {
 		report, err := call(ctx, s, DefaultTimeout, "get the cost", s.fleet.GetCost, req)
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case f.CSV:
-			return view.WriteCosts(a.Stdout, report)
-		case a.Output.ForPrograms():
-			return output.Message(a.Stdout, a.Output, report)
 		}
-		nothing := fmt.Sprintf("No such host was used from %s to %s.", report.GetSince(), report.GetUntil())
-		if err := a.print(view.Costs(f.By, report), nothing); err != nil {
+		switch {
+		case a.Output.ForPrograms(): // which have the notes as fields
+			return output.Message(a.Stdout, a.Output, report)
+		case f.CSV:
+			err = view.WriteCosts(a.Stdout, report)
+		default:
+			err = a.print(view.Costs(req.GetBy(), report), fmt.Sprintf("No such host was used from %s to %s.", report.GetSince(), report.GetUntil()))
+		}
+		if err != nil {
 			return err
 		}
 		for _, note := range view.CostNotes(report) {
@@ -58,25 +74,29 @@ func (a *App) Cost(ctx context.Context, f CostFlags) error {
 }
 
 func (f CostFlags) request(now time.Time) (*remudav1.GetCostRequest, error) {
-	if !slices.Contains(view.CostKinds, f.By) {
-		return nil, failure.Misused("--by: %q is not a kind of rows: write one of %s", f.By, strings.Join(view.CostKinds, ", "))
+	by, ok := view.CostBy(f.By)
+	if !ok {
+		return nil, failure.Misused("--by: %q is not a kind of rows: write one of %s", f.By, strings.Join(view.CostKinds(), ", "))
 	}
 	req := &remudav1.GetCostRequest{
-		By: view.CostBy[f.By], Since: f.Since, Until: f.Until, Repository: f.Repository, Pool: f.Pool, RowLimit: int32(min(max(f.Rows, 0), 10_000)),
+		By: by, Since: f.Since, Until: f.Until, Repository: f.Repository, Pool: f.Pool,
+	}
+	if f.Rows < 0 || f.Rows > mostRows {
+		return nil, failure.Misused("--rows: %d is not from 1 to %d", f.Rows, mostRows)
 	}
 	if digits, ok := strings.CutSuffix(f.Since, "d"); ok {
 		n, err := strconv.Atoi(digits)
 		if err != nil || n < 1 || n > 400 {
 			return nil, failure.Misused("--since: %q is neither a day such as %s nor a number of days from 1d to 400d", f.Since, now.UTC().Format(time.DateOnly))
 		}
-		req.Since = view.Days(n, now)
+		req.Since = now.UTC().AddDate(0, 0, 1-n).Format(time.DateOnly)
 	}
 	if f.Run == "" {
 		return req, nil
 	}
-	run, err := subject.Parse([]string{f.Run})
-	if err != nil || run.RunID == "" {
-		return nil, failure.Misused("--run: %q is not a run", f.Run)
+	run, err := runFlag(f.Run)
+	if err != nil {
+		return nil, err
 	}
 	req.RunId = run.RunID
 	if run.Repository != "" {

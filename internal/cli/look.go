@@ -66,15 +66,24 @@ func (f HostsFlags) filter() (view.Filter, error) {
 	if f.Run == "" {
 		return filter, nil
 	}
-	run, err := subject.Parse([]string{f.Run})
-	if err != nil || run.RunID == "" {
-		return filter, failure.Misused("--run: %q is not a run", f.Run)
+	run, err := runFlag(f.Run)
+	if err != nil {
+		return filter, err
 	}
 	filter.RunID = run.RunID
 	if run.Repository != "" {
 		filter.Repository = run.Repository
 	}
 	return filter, nil
+}
+
+// runFlag reads the flag --run.
+func runFlag(name string) (subject.Subject, error) {
+	run, err := subject.Parse([]string{name})
+	if err != nil || run.RunID == "" {
+		return run, failure.Misused("--run: %q is not a run", name)
+	}
+	return run, nil
 }
 
 // runList is what `runs` prints for programs.

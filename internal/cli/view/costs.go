@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"time"
 
@@ -11,35 +12,49 @@ import (
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
-// CostKinds are the kinds of rows of a report, as people write them.
-var CostKinds = []string{"repository", "owner", "workflow", "run", "pool", "day", "type"}
-
-// CostBy is the kind of a row by its name.
-var CostBy = map[string]remudav1.CostBy{
-	"repository": remudav1.CostBy_COST_BY_REPOSITORY, "owner": remudav1.CostBy_COST_BY_OWNER, "workflow": remudav1.CostBy_COST_BY_WORKFLOW,
-	"run": remudav1.CostBy_COST_BY_RUN, "pool": remudav1.CostBy_COST_BY_POOL, "day": remudav1.CostBy_COST_BY_DAY,
-	"type": remudav1.CostBy_COST_BY_INSTANCE_TYPE,
-}
-
-// costNames are the columns that name a row of a kind, and what a row has in them.
-var costNames = map[string]struct {
+// costKind is a kind of rows of a report, as people write it, with the columns that name a row and what it has in them.
+type costKind struct {
+	name string
+	by   remudav1.CostBy
 	head []string
 	of   func(*remudav1.Cost) []string
-}{
-	"repository": {[]string{"REPOSITORY"}, func(c *remudav1.Cost) []string { return []string{user(c.GetRepository())} }},
-	"owner":      {[]string{"OWNER"}, func(c *remudav1.Cost) []string { return []string{user(c.GetRepository())} }},
-	"workflow": {[]string{"REPOSITORY", "WORKFLOW"}, func(c *remudav1.Cost) []string {
+}
+
+var costKinds = []costKind{
+	{"repository", remudav1.CostBy_COST_BY_REPOSITORY, []string{"REPOSITORY"}, func(c *remudav1.Cost) []string { return []string{user(c.GetRepository())} }},
+	{"owner", remudav1.CostBy_COST_BY_OWNER, []string{"OWNER"}, func(c *remudav1.Cost) []string { return []string{user(c.GetRepository())} }},
+	{"workflow", remudav1.CostBy_COST_BY_WORKFLOW, []string{"REPOSITORY", "WORKFLOW"}, func(c *remudav1.Cost) []string {
 		return []string{user(c.GetRepository()), c.GetWorkflow()}
 	}},
-	"run": {[]string{"RUN", "ATTEMPT", "WORKFLOW"}, func(c *remudav1.Cost) []string {
+	{"run", remudav1.CostBy_COST_BY_RUN, []string{"RUN", "ATTEMPT", "WORKFLOW"}, func(c *remudav1.Cost) []string {
 		if c.GetRepository() == "" {
 			return []string{user(""), "", ""}
 		}
 		return []string{c.GetRepository() + "/" + c.GetRunId(), strconv.Itoa(int(c.GetRunAttempt())), c.GetWorkflow()}
 	}},
-	"pool": {[]string{"POOL"}, func(c *remudav1.Cost) []string { return []string{c.GetPool()} }},
-	"day":  {[]string{"DAY"}, func(c *remudav1.Cost) []string { return []string{c.GetDay()} }},
-	"type": {[]string{"TYPE", "USAGE"}, func(c *remudav1.Cost) []string { return []string{c.GetInstanceType(), c.GetUsageClass()} }},
+	{"pool", remudav1.CostBy_COST_BY_POOL, []string{"POOL"}, func(c *remudav1.Cost) []string { return []string{c.GetPool()} }},
+	{"day", remudav1.CostBy_COST_BY_DAY, []string{"DAY"}, func(c *remudav1.Cost) []string { return []string{c.GetDay()} }},
+	{"type", remudav1.CostBy_COST_BY_INSTANCE_TYPE, []string{"TYPE", "USAGE"}, func(c *remudav1.Cost) []string {
+		return []string{c.GetInstanceType(), c.GetUsageClass()}
+	}},
+}
+
+// CostKinds are the names of the kinds of rows.
+func CostKinds() []string {
+	var names []string
+	for _, k := range costKinds {
+		names = append(names, k.name)
+	}
+	return names
+}
+
+// CostBy is the kind of that name; false: there is none.
+func CostBy(name string) (remudav1.CostBy, bool) {
+	i := slices.IndexFunc(costKinds, func(k costKind) bool { return k.name == name })
+	if i < 0 {
+		return 0, false
+	}
+	return costKinds[i].by, true
 }
 
 // user is who used hosts: hosts that no run had are the pool's.
@@ -57,9 +72,9 @@ func times(c *remudav1.Cost) []time.Duration {
 	return []time.Duration{c.GetBoot().AsDuration(), c.GetBusy().AsDuration(), c.GetClean().AsDuration(), c.GetIdle().AsDuration()}
 }
 
-// Costs is a row for each kind of use, and the sum of all. HOSTS are those that runs got.
-func Costs(kind string, report *remudav1.GetCostResponse) table.Table {
-	names := costNames[kind]
+// Costs is a row for each of a kind, and the sum of all. HOSTS are those that runs got.
+func Costs(by remudav1.CostBy, report *remudav1.GetCostResponse) table.Table {
+	names := costKinds[max(0, slices.IndexFunc(costKinds, func(k costKind) bool { return k.by == by }))]
 	t := table.Table{Head: append(append(append([]string{}, names.head...), "DOLLARS", "HOSTS"), costTimes...)}
 	add := func(name []string, c *remudav1.Cost, style table.Style) {
 		row := table.Row(append(name, dollars(c), strconv.FormatInt(c.GetHosts(), 10))...)
@@ -156,6 +171,3 @@ func cell(text string) string {
 	}
 	return text
 }
-
-// Days is a number of days, which a person writes as 30d, as the first of them until a day.
-func Days(n int, until time.Time) string { return until.UTC().AddDate(0, 0, 1-n).Format(time.DateOnly) }

@@ -289,7 +289,11 @@ func TestCosts(t *testing.T) {
 		"run":        {"RUN ATTEMPT WORKFLOW DOLLARS HOSTS BOOT BUSY CLEAN IDLE", "acme/shop/41 2 =CI 0.1632 3 1m 2h 0s 0s", "(the pool) - - - 0 0s 0s 5s 1d6h"},
 		"pool":       {"POOL DOLLARS HOSTS BOOT BUSY CLEAN IDLE"}, "day": {"DAY DOLLARS HOSTS BOOT BUSY CLEAN IDLE"}, "type": {"TYPE USAGE DOLLARS HOSTS BOOT BUSY CLEAN IDLE"},
 	} {
-		got := view.Costs(kind, report)
+		by, ok := view.CostBy(kind)
+		if !ok {
+			t.Errorf("%s is no kind of rows", kind)
+		}
+		got := view.Costs(by, report)
 		lines := []string{strings.Join(got.Head, " ")}
 		for _, row := range got.Rows {
 			var texts []string
@@ -302,7 +306,7 @@ func TestCosts(t *testing.T) {
 			t.Errorf("by %s: %q, want %q", kind, lines, want)
 		}
 	}
-	if got := view.Costs("pool", &remudav1.GetCostResponse{Total: &remudav1.Cost{}}); len(got.Rows) != 0 {
+	if got := view.Costs(remudav1.CostBy_COST_BY_POOL, &remudav1.GetCostResponse{Total: &remudav1.Cost{}}); len(got.Rows) != 0 {
 		t.Errorf("nothing was used: %v", got.Rows)
 	}
 	notes := strings.Join(view.CostNotes(report), "\n")

@@ -38,6 +38,14 @@ func TestCost(t *testing.T) {
 	if got := s.must("cost", "--csv", "--by", "pool"); !strings.HasPrefix(got, "day,pool,instance_type,") || !strings.Contains(got, "\n,default,,,,") {
 		t.Errorf("as CSV:\n%s", got)
 	}
+	s.must("provision", "acme/site/42")
+	if got := s.remuda("cost", "--csv", "--rows", "1"); strings.Count(got.stdout, "\n") != 2 || !strings.Contains(got.stderr, "more rows are in the total") {
+		t.Errorf("a CSV file that is cut does not say so: %+v", got)
+	}
+	if got := s.must("cost", "--csv"); strings.Count(got, "\n") != 4 {
+		t.Errorf("as CSV, the two repositories and the pool:\n%s", got)
+	}
+	s.fails(2, "--rows: 10001 is not from 1 to 10000", "cost", "--rows", "10001")
 	s.fails(2, "--by: \"price\" is not a kind of rows", "cost", "--by", "price")
 	s.fails(2, "--since: \"0d\" is neither a day", "cost", "--since", "0d")
 	s.fails(2, "--run: \"x y\" is not a run", "cost", "--run", "x y")
