@@ -180,6 +180,46 @@ func TestCostOfARun(t *testing.T) {
 	})
 }
 
+// A job that runs on after its run was released is charged to the run, while it does and after, even if nothing saw its end before
+// the host was clean.
+func TestCostOfAJobAfterTheRelease(t *testing.T) {
+	inBubble(t, func(ctx context.Context, t *testing.T, w *world) {
+		w.fleet = w.newFleet("b", priced)
+		host := w.mustProvision(ctx, demand("101", "a", 1))[0]
+		w.set(func() { w.busy[host.HostKey] = true })
+		time.Sleep(time.Minute)
+		w.release(ctx, "101", false)
+		for _, busy := range []bool{true, false} {
+			time.Sleep(time.Hour)
+			w.set(func() { w.busy[host.HostKey] = busy })
+			time.Sleep(time.Minute)
+			got := w.costs(ctx, fleet.CostQuery{By: fleet.CostByRun, RunID: "101"})
+			if len(got.Rows) != 1 || got.Total.Busy < time.Hour || !busy && (got.Total.Busy < 2*time.Hour || got.Total.Runs != 1) {
+				t.Errorf("busy %v, the host is %s: %+v", busy, w.record(host.HostKey).Condition(), got.Rows)
+			}
+		}
+		lived, _ := w.machineTime()
+		if got := w.costs(ctx, fleet.CostQuery{}).Total.Sum(); (got - lived).Abs() > time.Millisecond {
+			t.Errorf("the machine lives for %s, and the report has %s", lived, got)
+		}
+	})
+}
+
+// A machine that ended before its record did, or after it, is charged for until it ended.
+func TestCostUntilTheMachineEnded(t *testing.T) {
+	inBubble(t, func(ctx context.Context, t *testing.T, w *world) {
+		w.fleet = w.newFleet("b", priced)
+		host := w.mustProvision(ctx, demand("101", "a", 1))[0]
+		time.Sleep(10 * time.Minute)
+		w.compute.Kill(host.InstanceID)
+		time.Sleep(30 * time.Minute)
+		lived, _ := w.machineTime()
+		if got := w.costs(ctx, fleet.CostQuery{}).Total.Sum(); (got-lived).Abs() > time.Millisecond || lived > 11*time.Minute {
+			t.Errorf("the machine lived for %s, and the report has %s", lived, got)
+		}
+	})
+}
+
 // A day is asked for as it was summed up, and the report names types that have no price.
 func TestCostOfOldDays(t *testing.T) {
 	inBubble(t, func(ctx context.Context, t *testing.T, w *world) {
@@ -219,7 +259,7 @@ func TestCostWrittenByAnotherReplica(t *testing.T) {
 		time.Sleep(time.Minute)
 		w.release(ctx, "101", false)
 		r := w.record(host.HostKey)
-		c, ended := r.Meter.Ended(r.ReleasedAt)
+		c, ended := r.Meter.Ended(r.ReleasedAt.Add(30 * time.Minute))
 		if !ended {
 			t.Fatalf("its cycle is %q", r.Meter)
 		}

@@ -141,7 +141,7 @@ func (r Record) Cycles() []meter.Cycle {
 	if !ok {
 		return nil
 	}
-	if ended, ok := r.Meter.Ended(r.ReleasedAt); ok {
+	if ended, ok := r.Meter.Ended(r.ReleasedAt); ok && !r.Draining() {
 		if r.State == StateTerminated {
 			return []meter.Cycle{ended}
 		}
@@ -155,6 +155,11 @@ func (r Record) Cycles() []meter.Cycle {
 
 // Releasing reports whether the host was released and is not yet clean.
 func (r Record) Releasing() bool { return r.State == StateIdle && r.PooledAt.IsZero() }
+
+// Draining reports whether the host was released while a job ran, and is not known to have no job since.
+func (r Record) Draining() bool {
+	return r.Releasing() && !r.RuntimeEndsAt.IsZero() && r.Threshold.Equal(r.RuntimeEndsAt)
+}
 
 // Pooled reports whether the host is idle, clean and waiting for a run.
 func (r Record) Pooled() bool { return r.State == StateIdle && !r.PooledAt.IsZero() }

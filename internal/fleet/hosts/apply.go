@@ -65,7 +65,7 @@ func (hs *Hosts) apply(ctx context.Context, j *op.Recorder, r lifecycle.Record, 
 			return r, err
 		}
 	}
-	if err := hs.writeReading(ctx, r, &next, d); err != nil {
+	if err := hs.writeReading(ctx, r, &next, d, now); err != nil {
 		return r, err
 	}
 	stored, err := hs.Store.UpdateInstance(ctx, next)
@@ -93,10 +93,15 @@ func (hs *Hosts) apply(ctx context.Context, j *op.Recorder, r lifecycle.Record, 
 	return stored, nil
 }
 
-// writeReading writes the cycle that has ended by a stored record, before the write that begins the next one. If another replica
-// has written it, as of a later end of its last job, the next one begins there.
-func (hs *Hosts) writeReading(ctx context.Context, r lifecycle.Record, next *lifecycle.Record, d lifecycle.Decision) error {
-	c, ended := r.Meter.Ended(r.ReleasedAt)
+// writeReading writes the cycle that has ended by a stored record, before the write that begins the next one. A job that ran on after
+// the release, and whose end was not seen until the host was clean, is charged up to now. The next cycle begins where the one
+// that is written ends: another replica, or an earlier try, may have written it as of another time.
+func (hs *Hosts) writeReading(ctx context.Context, r lifecycle.Record, next *lifecycle.Record, d lifecycle.Decision, now time.Time) error {
+	releasedAt := r.ReleasedAt
+	if r.Draining() {
+		releasedAt = now
+	}
+	c, ended := r.Meter.Ended(releasedAt)
 	if !ended || d.Action != lifecycle.ActionPool && d.Action != lifecycle.ActionTerminate && d.Action != lifecycle.ActionForget {
 		return nil
 	}
@@ -105,20 +110,21 @@ func (hs *Hosts) writeReading(ctx context.Context, r lifecycle.Record, next *lif
 		reading = reading.Until(d.EndedAt)
 	}
 	err := hs.Store.CreateReading(ctx, reading)
-	written := errors.Is(err, lifecycle.ErrExists)
-	if written {
-		var before meter.Reading
-		if before, err = hs.Store.Reading(ctx, reading.Day, reading.Name); err == nil && d.Action != lifecycle.ActionForget {
-			next.Meter.After(before)
-		}
+	again := errors.Is(err, lifecycle.ErrExists)
+	if again {
+		reading, err = hs.Store.Reading(ctx, reading.Day, reading.Name)
 	}
 	switch {
 	case errors.Is(err, lifecycle.ErrUnavailable) || ctx.Err() != nil:
 		return fmt.Errorf("keep the time that host %s was used for: %w", r.InstanceID, err)
 	case err != nil: // it would fail again, and the host goes on: no bookkeeping keeps a machine from its end
 		hs.Log.Error("the time that a host was used for is lost", logkey.Instance, r.InstanceID, logkey.Error, err)
-	case !written:
+		return nil
+	case !again:
 		hs.Observer.HostTime(r.Pool, reading.Times())
+	}
+	if d.Action != lifecycle.ActionForget {
+		next.Meter.After(reading)
 	}
 	return nil
 }

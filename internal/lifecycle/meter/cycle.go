@@ -72,6 +72,11 @@ func (c Cycle) Used() bool { return c.ClaimedAt != 0 }
 // last is the last time of the cycle that is known. The clocks of two replicas differ, so that now may be earlier.
 func (c Cycle) last() Milli { return max(c.From, c.PooledAt, c.ClaimedAt, c.ReadyAt, c.ReleasedAt) }
 
+// end is when the cycle is released, or ends, as of a time. It is at least a millisecond after the begin: a reading has the name of that
+// time and its host, so no two cycles of a host may end at the same one, however far ahead EC2's clock is, which says when
+// a host was launched.
+func (c Cycle) end(at time.Time) Milli { return max(At(at), c.last(), c.From+1) }
+
 // Claimed is the open cycle of a host that a run got at a time, as it is before its release.
 func (c Cycle) Claimed(at time.Time, by User) Cycle {
 	c = c.claimed(at)

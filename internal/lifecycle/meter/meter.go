@@ -51,7 +51,7 @@ func (m *Meter) ChargeTo(user User) {
 func (m *Meter) Release(claimedAt, now time.Time, by User) {
 	m.change(func(c Cycle) Cycle {
 		c = c.claimed(claimedAt)
-		c.ReleasedAt = max(At(now), c.last())
+		c.ReleasedAt = c.end(now)
 		if c.User == (User{}) {
 			c.User = by
 		}
@@ -67,7 +67,7 @@ func (m Meter) Ended(releasedAt time.Time) (Cycle, bool) {
 	case !ok:
 		return c, false
 	case c.EndedAt == 0 && c.ReleasedAt != 0:
-		c.EndedAt = max(At(releasedAt), c.last())
+		c.EndedAt = c.end(releasedAt)
 	}
 	return c, c.EndedAt != 0
 }
@@ -99,7 +99,7 @@ func (m *Meter) End(releasedAt, now time.Time, hadRun bool) {
 		m.next(releasedAt)
 	}
 	m.change(func(c Cycle) Cycle {
-		c.EndedAt = max(At(now), c.last())
+		c.EndedAt = c.end(now)
 		return c
 	})
 }

@@ -144,9 +144,36 @@ func TestEntries(t *testing.T) {
 	if got := meter.NewReading("host-1", host, c).Entries(); len(got) != 1 || got[0].Boot != 24*time.Hour {
 		t.Errorf("a whole day, until midnight: %+v", got)
 	}
+	used := meter.Begin(after(0))
+	used.Release(start, after(60), ci)
+	c, _ = used.Ended(after(60))
+	if got := meter.NewReading("host-1", host, c).Entries(); len(got) != 1 || got[0].Runs != 1 || got[0].Day != "2026-11-26" {
+		t.Errorf("a run until midnight: %+v", got)
+	}
 	r.Text = "damaged"
 	if got := r.Entries(); got != nil {
 		t.Errorf("a damaged reading has %+v", got)
+	}
+}
+
+// EC2's clock, which says when a host was launched, may be ahead of all that happens to the host, and all may happen at once.
+func TestNoTwoReadingsHaveOneName(t *testing.T) {
+	t.Parallel()
+	for name, launched := range map[string]time.Time{"ahead": after(3600), "not ahead": start} {
+		m, names := meter.Begin(launched), map[string]bool{}
+		read := func() {
+			c, _ := m.Ended(after(1))
+			names[meter.NewReading("host-1", meter.Host{}, c).Name] = true
+		}
+		for range 3 {
+			m.Release(after(1), after(1), ci)
+			read()
+			m.Pool(after(1), after(1))
+		}
+		m.End(none, after(1), false)
+		if read(); len(names) != 4 {
+			t.Errorf("%s: four cycles have the names %v", name, names)
+		}
 	}
 }
 
