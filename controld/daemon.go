@@ -111,7 +111,7 @@ func (d *daemon) fleetOptions(ctx context.Context, c *config.Config, replica str
 		Workers: workerOptions(c, records),
 		Pools:   hosts, Classes: classes(c), Sells: p.sells, Outside: p.outside, Repositories: sweptRepositories(c),
 		TemplateVersion: p.templateVersion, Exhausted: p.exhausted, LaunchRate: p.launchRate, Ensure: p.ensure, HostKey: p.hostKey, Notices: instrument.Notices(p.notices, metrics),
-		ScaleDown: idle, Services: services, Limits: c.Limits.Policy(), Prices: &prices,
+		ScaleDown: idle, Services: services, Limits: c.Limits.Policy(), Budgets: c.Limits.BudgetList(), Prices: &prices,
 		ClockOffset: p.clockOffset,
 		Replica:     replica, Log: d.log.Named("fleet"), Observer: metrics, Timing: timing(c.Sweeps),
 	}, nil
@@ -159,7 +159,7 @@ func (d *daemon) webOptions(c *config.Config, in *inputs.Inputs) web.Options {
 func (d *daemon) gauges(c *config.Config) *instrument.HostGauges {
 	return &instrument.HostGauges{
 		Store: d.records(), Jobs: d.backends.store, Guards: d.backends.store, Services: d.fleet.Services, WhyWaits: d.fleet.WhyWaits, ClockOffset: d.backends.clockOffset,
-		JobPools: slices.Sorted(maps.Keys(jobPools(c))), Pools: slices.Sorted(maps.Keys(c.Pools)), Budgets: d.hub.Budgets, Metrics: d.metrics, Log: d.log.Named("metrics"),
+		JobPools: slices.Sorted(maps.Keys(jobPools(c))), Pools: slices.Sorted(maps.Keys(c.Pools)), Budgets: d.hub.Budgets, CostBudgets: d.fleet.Budgets, Metrics: d.metrics, Log: d.log.Named("metrics"),
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
+	"github.com/remuda-ci/remuda/internal/policy/budget"
 	"github.com/remuda-ci/remuda/internal/services"
 	"github.com/remuda-ci/remuda/internal/services/workqueue"
 )
@@ -56,6 +57,16 @@ func ofWarm(get func(fleet.WarmPool) any) effect {
 
 func ofJobs(get func(fleet.JobPool) any) effect {
 	return func(w *wired) any { return get(w.fleet.Jobs.Pools["default"]) }
+}
+
+// withBudget and withOwnersBudget have one budget each.
+const (
+	withBudget       = "limits: {budgets: [{repository: acme/site, dollars_per_month: 1}]}"
+	withOwnersBudget = "limits: {budgets: [{owner: other, dollars_per_month: 1}]}"
+)
+
+func ofBudget(get func(budget.Budget) any) effect {
+	return func(w *wired) any { return get(w.fleet.Budgets[0]) }
 }
 
 // withPrice has a price of each hour of every m5.
@@ -355,6 +366,10 @@ var keyRows = []keyRow{
 	{key: "cost.prices[].region", value: "eu-west-1", with: withPrice, got: ofPrice("m5.large", "spot"), want: 0.0384},
 	{key: "cost.prices[].dollars_per_hour", value: "3", with: withPrice, got: ofPrice("m5.large", "spot"), want: 3.},
 	{key: "cost.spot_percent", value: "50", got: ofPrice("m5.large", "spot"), want: 0.048},
+	{key: "limits.budgets[].repository", value: "Acme/Shop", with: withBudget, got: ofBudget(func(b budget.Budget) any { return b.Repository }), want: "acme/shop"},
+	{key: "limits.budgets[].owner", value: "Acme", with: withOwnersBudget, got: ofBudget(func(b budget.Budget) any { return b.Owner }), want: "acme"},
+	{key: "limits.budgets[].dollars_per_month", value: "7.5", with: withBudget, got: ofBudget(func(b budget.Budget) any { return b.Dollars }), want: 7.5},
+	{key: "limits.budgets[].warn_percent", value: "7", with: withBudget, got: ofBudget(func(b budget.Budget) any { return b.WarnPercent }), want: 7},
 	{key: "limits.hosts_per_owner", value: "7", got: func(w *wired) any { return w.fleet.Limits.HostsPerOwner }, want: 7},
 
 	{key: "timeouts.creation", value: "7m", got: ofPolicy(func(p lifecycle.Policy) any { return p.CreationTimeout }), want: 7 * time.Minute},
@@ -373,6 +388,7 @@ var keyRows = []keyRow{
 	{key: "sweeps.cloud", value: "7s", got: ofTiming(func(t fleet.Timing) any { return t.Cloud }), want: 7 * time.Second},
 	{key: "sweeps.services", value: "7s", got: ofTiming(func(t fleet.Timing) any { return t.Services }), want: 7 * time.Second},
 	{key: "sweeps.scale_down", value: "17s", with: withIdle, got: func(w *wired) any { return w.fleet.ScaleDown.Every }, want: 17 * time.Second},
+	{key: "sweeps.budgets", value: "7s", got: ofTiming(func(t fleet.Timing) any { return t.Budgets }), want: 7 * time.Second},
 	{key: "sweeps.warm", value: "7s", got: ofTiming(func(t fleet.Timing) any { return t.Warm }), want: 7 * time.Second},
 	{key: "sweeps.lease", value: "7s", got: ofTiming(func(t fleet.Timing) any { return t.Lease }), want: 7 * time.Second},
 	{key: "sweeps.grace", value: "17s", got: ofTiming(func(t fleet.Timing) any { return t.Grace }), want: 17 * time.Second},

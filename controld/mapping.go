@@ -69,7 +69,7 @@ func sells(c *config.Config) func(fleet.Class, ...[]string) bool {
 }
 
 func timing(s config.Sweeps) fleet.Timing {
-	return fleet.Timing{Due: s.Due, Liveness: s.Liveness, Cloud: s.Cloud, Services: s.Services, Warm: s.Warm, Lease: s.Lease, Grace: s.Grace}
+	return fleet.Timing{Due: s.Due, Liveness: s.Liveness, Cloud: s.Cloud, Services: s.Services, Warm: s.Warm, Budgets: s.Budgets, Lease: s.Lease, Grace: s.Grace}
 }
 
 func processOptions(c *config.Config, log hclog.Logger) process.Options {

@@ -94,6 +94,13 @@ controld's configuration, without disks, addresses and traffic. Hosts that live 
 	return watched(app, c)
 }
 
+func newBudgets(app *cli.App) *cobra.Command {
+	return watched(app, &cobra.Command{
+		Use: "budgets", Short: "Show how much is used of what repositories and owners may spend in this month", GroupID: groupLook, Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return failure.Of("", app.Budgets(c.Context())) },
+	})
+}
+
 func newWhy(app *cli.App) *cobra.Command {
 	return watched(app, &cobra.Command{
 		Use: "why RUN|HOST|JOB-URL", Short: "Say why a run has, or does not have yet, its hosts, or why a host is here", GroupID: groupLook,

@@ -250,6 +250,9 @@ type Sweeps struct {
 	// Warm: how many fresh hosts are ready. Shorter costs reads of each warm pool's
 	// row and hosts; longer has runs find none, by as much.
 	Warm time.Duration `yaml:"warm"`
+	// Budgets: how much of the budgets is used, for which hosts and what they were used for on two days are read. Shorter costs
+	// these reads; longer has runs spend more than their budget, by as much.
+	Budgets time.Duration `yaml:"budgets"`
 	// Lease: how long the sweeping replica may be quiet before another takes over. Shorter than a slow
 	// sweep's steps makes replicas take turns, which is harmless and wasteful.
 	Lease time.Duration `yaml:"lease"`

@@ -52,6 +52,7 @@ func Default() *Config {
 			Services:  time.Minute,
 			ScaleDown: 5 * time.Minute,
 			Warm:      30 * time.Second,
+			Budgets:   10 * time.Minute,
 			Lease:     15 * time.Second,
 			Grace:     5 * time.Minute,
 		},

@@ -11,6 +11,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/config/strictyaml"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
+	"github.com/remuda-ci/remuda/internal/policy/budget"
 )
 
 // Policy is that of the hosts of a pool.
@@ -141,6 +142,8 @@ type Limits struct {
 	HostsPerRepository int `yaml:"hosts_per_repository"`
 	// HostsPerOwner is for those of all repositories of one owner; 0: any number.
 	HostsPerOwner int `yaml:"hosts_per_owner"`
+	// Budgets are what repositories and owners may spend in a month.
+	Budgets budget.List `yaml:"budgets"`
 }
 
 // maxLimited is the largest limit on hosts: all that count against one are in one row,
@@ -153,10 +156,13 @@ func (l Limits) validate(at strictyaml.Place) {
 	if l.HostsPerRepository > 0 && l.HostsPerOwner > 0 && l.HostsPerRepository > l.HostsPerOwner {
 		at.At("hosts_per_repository").Errorf("is %d, more than hosts_per_owner (%d); write at most as much", l.HostsPerRepository, l.HostsPerOwner)
 	}
+	validateBudgets(l.Budgets, at.At("budgets"))
 }
 
 // Policy is the same in the words of the policy.
-func (l Limits) Policy() policy.Limits { return policy.Limits(l) }
+func (l Limits) Policy() policy.Limits {
+	return policy.Limits{HostsPerRepository: l.HostsPerRepository, HostsPerOwner: l.HostsPerOwner}
+}
 
 // Warm keeps hosts of a pool ready that no run has used, for the first run of any
 // repository that asks for such hosts.

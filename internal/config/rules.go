@@ -294,6 +294,7 @@ func (s Sweeps) validate(at strictyaml.Place) {
 	at.At("services").Between(s.Services, time.Second, time.Hour)
 	at.At("scale_down").Between(s.ScaleDown, 10*time.Second, day)
 	at.At("warm").Between(s.Warm, time.Second, 10*time.Minute)
+	at.At("budgets").Between(s.Budgets, time.Second, 10*time.Minute)
 	at.At("lease").Between(s.Lease, time.Second, 5*time.Minute)
 	at.At("grace").Between(s.Grace, 10*time.Second, day)
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle/fleethold"
 	"github.com/remuda-ci/remuda/internal/lifecycle/pause"
 	"github.com/remuda-ci/remuda/internal/policy"
+	"github.com/remuda-ci/remuda/internal/policy/budget"
 	"github.com/remuda-ci/remuda/internal/policy/waiting"
 	"github.com/remuda-ci/remuda/internal/services"
 	"github.com/remuda-ci/remuda/internal/services/model"
@@ -80,6 +81,7 @@ type (
 	CostReport  = costs.Report
 	CostRow     = costs.Row
 	DrainTarget = hosts.DrainTarget
+	BudgetUse   = budget.Use
 
 	// Errors:
 
@@ -318,6 +320,9 @@ func (f *Fleet) NewMissedSweep() *jobs.MissedSweep { return f.jobs.NewMissedSwee
 // NewScaleDownSweep begins a sweep of scale-down.
 func (f *Fleet) NewScaleDownSweep() *scaledown.Sweep { return f.scaledown.NewSweep() }
 
+// NewBudgetSweep begins a sweep that reports budgets that are near their end or used up.
+func (f *Fleet) NewBudgetSweep() *costs.BudgetSweep { return f.budgets.NewSweep() }
+
 // NewWarmSweep begins a sweep that tops up the warm pools.
 func (f *Fleet) NewWarmSweep() *warm.Sweep { return f.warm.NewSweep() }
 
@@ -360,6 +365,14 @@ func (f *Fleet) Costs(ctx context.Context, q CostQuery, now time.Time) (CostRepo
 		return CostReport{}, ErrNoPrices
 	}
 	return f.costs.Report(ctx, q, now)
+}
+
+// Budgets says how much of each budget is used in this month, as it was a few minutes ago; see costs.Budgets.Uses.
+func (f *Fleet) Budgets(ctx context.Context, now time.Time) (uses []BudgetUse, readAt time.Time, err error) {
+	if f.budgets == nil {
+		return nil, now, nil
+	}
+	return f.budgets.Uses(ctx, now)
 }
 
 // Services pages through the configured services; see services.Services.List.

@@ -30,6 +30,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/warm"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
+	"github.com/remuda-ci/remuda/internal/policy/budget"
 	"github.com/remuda-ci/remuda/internal/policy/price"
 	"github.com/remuda-ci/remuda/internal/policy/runnerage"
 	"github.com/remuda-ci/remuda/internal/services"
@@ -66,6 +67,8 @@ type Options struct {
 	Guards ports.GuardStore
 	// Limits bound the hosts of each repository and owner. They need Guards.
 	Limits policy.Limits
+	// Budgets bound what the runs of repositories and owners may cost in a month. They need Prices and Guards.
+	Budgets budget.List
 	// Jobs are the parts for webhooks and job pools; nil: there are none.
 	Jobs *jobs.Options
 	// Workers are the job queues of services; nil: there are none.
@@ -113,7 +116,8 @@ type Fleet struct {
 	warm      *warm.Pools
 	jobs      *jobs.Jobs // nil: there are no job pools
 	explain   *explain.Explainer
-	costs     *costs.Costs // nil: there are no prices
+	costs     *costs.Costs   // nil: there are no prices
+	budgets   *costs.Budgets // nil: there are none
 
 	store     ports.Store
 	pools     map[string]ports.Pool
@@ -168,6 +172,8 @@ func (o Options) check() error {
 		return errors.New("scale-down needs to ask GitHub for registrations")
 	case o.Limits.On() && o.Guards == nil:
 		return errors.New("limits on hosts need a store of guards")
+	case len(o.Budgets) > 0 && (o.Guards == nil || o.Prices == nil):
+		return errors.New("budgets need prices, and a store of guards")
 	case len(o.Pools) == 0:
 		return errors.New("at least one pool is required")
 	case o.Replica == "":
@@ -225,6 +231,10 @@ func (f *Fleet) upperRooms(o Options) {
 	if o.Prices != nil {
 		f.costs = &costs.Costs{Store: o.Store, Prices: *o.Prices, Ops: f.ops}
 	}
+	if len(o.Budgets) > 0 {
+		f.budgets = &costs.Budgets{Costs: f.costs, List: o.Budgets, Lag: o.Timing.Budgets, Store: o.Guards, Log: o.Log}
+		f.quota.Budget = f.budgets.Against
+	}
 	f.warm = &warm.Pools{
 		Store: o.Store, Hosts: f.hosts, Quota: f.quota, Provision: f.provision, Pools: o.Pools, Exhausted: o.Exhausted,
 		Timing: o.Timing, Log: o.Log, Ops: f.ops,
@@ -239,7 +249,7 @@ func (f *Fleet) upperRooms(o Options) {
 	}
 	f.explain = &explain.Explainer{
 		Store: o.Store, GitHub: o.GitHub, Hosts: f.hosts, Scaledown: f.scaledown, Options: o.ScaleDown, Pools: o.Pools,
-		PauseOf: f.quota.PauseOf,
+		PauseOf: f.quota.PauseOf, BudgetAgainst: f.quota.BudgetAgainst,
 	}
 	if j := f.jobs; j != nil {
 		j.Store, j.Hosts, j.Provision, j.Pools, j.Repositories = o.Store, f.hosts, f.provision, o.Pools, o.Repositories

@@ -32,5 +32,6 @@ func (f *Fleet) sweepTable() []sweeps.Kind {
 	add(len(f.warm.Names()) > 0, sweeps.Kind{Name: "warm", Every: f.timing.Warm, Dry: true, New: func() op.Op { return f.NewWarmSweep() }})
 	add(f.sweeps.Releases != nil, sweeps.Kind{Name: "runners", Every: sweeps.RunnersEvery, Measures: true, New: func() op.Op { return f.NewRunnerSweep() }})
 	add(f.costs != nil, sweeps.Kind{Name: "days", Every: costs.DaysEvery, Aside: true, New: func() op.Op { return f.costs.NewDaySweep() }})
+	add(f.budgets != nil, sweeps.Kind{Name: "budgets", Every: f.timing.Budgets, Aside: true, New: func() op.Op { return f.budgets.NewSweep() }})
 	return table
 }

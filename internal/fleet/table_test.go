@@ -17,6 +17,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/scaledown"
 	"github.com/remuda-ci/remuda/internal/fleet/sweeps"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/policy/budget"
 	"github.com/remuda-ci/remuda/internal/policy/price"
 	"github.com/remuda-ci/remuda/internal/policy/runnerage"
 	"github.com/remuda-ci/remuda/internal/services/workqueue"
@@ -35,6 +36,8 @@ func everySweep(t *testing.T) *Fleet {
 		ScaleDown: &scaledown.Options{GitHub: struct{ scaledown.Registrations }{}},
 		Workers:   &workqueue.Options{Store: struct{ workqueue.Store }{}},
 		Prices:    &price.List{},
+		Budgets:   budget.List{{Owner: "acme", Dollars: 1}},
+		Guards:    struct{ ports.GuardStore }{},
 		Releases:  func(context.Context) ([]runnerage.Release, error) { return nil, nil },
 	})
 	if err != nil {

@@ -39,7 +39,9 @@ type HostGauges struct {
 	JobPools, Pools []string
 	// Services lists the services of the configuration as they were last seen.
 	Services func(context.Context, lifecycle.PageOf) (lifecycle.Page[services.Status], error)
-	Budgets  func() []github.Budget
+	// Budgets are what GitHub lets the credentials do, and CostBudgets how much is used of what may be spent.
+	Budgets     func() []github.Budget
+	CostBudgets func(context.Context, time.Time) ([]fleet.BudgetUse, time.Time, error)
 	// ClockOffset is how far the store's clock is from that of this machine; nil: they are the same.
 	ClockOffset func() time.Duration
 	Metrics     *telemetry.Metrics
@@ -59,7 +61,7 @@ func (g *HostGauges) Before(next http.Handler) http.Handler {
 			g.Metrics.SetClockOffset(g.ClockOffset())
 		}
 		if g.due(time.Now()) {
-			for _, count := range []func(context.Context){g.countHosts, g.countJobs, g.countServices, g.readHold, g.readPauses} {
+			for _, count := range []func(context.Context){g.countHosts, g.countJobs, g.countServices, g.readHold, g.readPauses, g.readBudgets} {
 				ctx, cancel := context.WithTimeout(r.Context(), countTimeout)
 				count(ctx)
 				cancel()
@@ -143,6 +145,18 @@ func (g *HostGauges) readPauses(ctx context.Context) {
 			return
 		}
 		g.Metrics.SetPoolPaused(pool, p.On())
+	}
+}
+
+// readBudgets sets the gauges of the budgets.
+func (g *HostGauges) readBudgets(ctx context.Context) {
+	uses, _, err := g.CostBudgets(ctx, time.Now())
+	if err != nil {
+		g.Log.Warn("budgets not read", logkey.Error, err)
+		return
+	}
+	for _, u := range uses {
+		g.Metrics.SetBudgetUsed(u.Name(), u.Share())
 	}
 }
 

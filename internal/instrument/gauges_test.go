@@ -74,6 +74,11 @@ func TestHostGauges(t *testing.T) {
 		}
 		g := &instrument.HostGauges{
 			Services: services, Store: store, Jobs: jobs, JobPools: []string{"small"}, Pools: []string{"default", "small"}, Guards: guards, Budgets: left,
+			CostBudgets: func(context.Context, time.Time) ([]fleet.BudgetUse, time.Time, error) {
+				use := fleet.BudgetUse{Spent: 6}
+				use.Owner, use.Dollars = "acme", 8
+				return []fleet.BudgetUse{use}, time.Now(), nil
+			},
 			Metrics: metrics, Log: hclog.NewNullLogger(),
 			WhyWaits: func(_ context.Context, j lifecycle.Job, _ time.Time) (fleet.WaitAnswer, error) {
 				return fleet.WaitAnswer{Reason: lifecycle.Because(lifecycle.ReasonPoolFull, "job %d", j.ID)}, nil
@@ -95,7 +100,7 @@ func TestHostGauges(t *testing.T) {
 		if strings.Contains(scraped(), `desired{service="unread"}`) {
 			t.Error("what is not known of a service is told")
 		}
-		counts(`remuda_pool_paused{pool="default"} 0`, `remuda_pool_paused{pool="small"} 1`,
+		counts(`remuda_pool_paused{pool="default"} 0`, `remuda_pool_paused{pool="small"} 1`, `remuda_budget_used_ratio{budget="owner acme"} 0.75`,
 			`remuda_hosts{pool="default",state="idle"} 2`, `remuda_hosts{pool="default",state="running"} 1`,
 			`remuda_github_requests_remaining{credential="the token"} 41`, `remuda_jobs_waiting{pool="small"} 1`, `remuda_jobs_waiting_reason{code="pool_full",pool="small"} 1`, `remuda_turns_open{pool="small"} 0`,
 			`remuda_service_jobs_waiting{service="jobs-eu"} 7`, `remuda_service_runners_desired{service="jobs-eu"} 3`,

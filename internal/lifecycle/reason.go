@@ -136,6 +136,8 @@ const (
 	ReasonJobStarted     ReasonCode = "job_started"
 	ReasonJobEnded       ReasonCode = "job_ended"
 	ReasonQuota          ReasonCode = "quota"
+	ReasonBudgetNear     ReasonCode = "budget_near"
+	ReasonBudgetUsedUp   ReasonCode = "budget_used_up"
 	ReasonPoolPaused     ReasonCode = "pool_paused"
 	ReasonPoolResumed    ReasonCode = "pool_resumed"
 	ReasonShortage       ReasonCode = "shortage"

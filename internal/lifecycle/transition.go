@@ -51,6 +51,7 @@ const (
 	ActionScale        Action = "scale"         // a runner service has more runners, or fewer
 	ActionFailJob      Action = "fail_job"      // a job of a runner service failed without a report of its worker
 	ActionRequeueJob   Action = "requeue_job"   // a job of a runner service waits once more
+	ActionWarn         Action = "warn"          // much of a budget is used
 	ActionRefuseJob    Action = "refuse_job"    // a queued job gets no host
 	ActionStartJob     Action = "start_job"     // a runner has taken a job
 	ActionEndJob       Action = "end_job"       // a job is over
@@ -64,7 +65,7 @@ var Actions = []Action{
 	ActionStandBy, ActionLeaveStandby, ActionReregister, ActionRest, ActionWake,
 	ActionDrain, ActionReleaseClock, ActionExtend, ActionProvideToken, ActionForget, ActionHold, ActionRetire, ActionNotice, ActionReplace, ActionSettle,
 	ActionMarkOrphan, ActionUnmarkOrphan, ActionMarkIdle, ActionUnmarkIdle,
-	ActionKeep, ActionEndMachine, ActionDeleteRunner, ActionScale, ActionFailJob, ActionRequeueJob, ActionRefuseJob, ActionStartJob, ActionEndJob, ActionWorkerOffline,
+	ActionKeep, ActionEndMachine, ActionDeleteRunner, ActionScale, ActionFailJob, ActionRequeueJob, ActionRefuseJob, ActionWarn, ActionStartJob, ActionEndJob, ActionWorkerOffline,
 }
 
 // living are the conditions of a host that has not ended.

@@ -10,6 +10,7 @@ const (
 	Request    = "request"    // request id of a Provision
 	Repository = "repository" // "owner/name"
 	Owner      = "owner"      // owner of repositories
+	Budget     = "budget"     // budget of a repository or an owner
 	Pool       = "pool"       // host pool or job pool
 	Slot       = "slot"       // number of a job pool's slot
 	Job        = "job"        // id of a workflow job or of a service's job

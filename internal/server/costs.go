@@ -8,8 +8,11 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/lifecycle/meter"
+	"github.com/remuda-ci/remuda/internal/policy/budget"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
@@ -62,4 +65,27 @@ func cost(r fleet.CostRow) *remudav1.Cost {
 		Idle: durationpb.New(r.Idle), Boot: durationpb.New(r.Boot), Busy: durationpb.New(r.Busy), Clean: durationpb.New(r.Clean),
 		Dollars: r.Dollars, Unpriced: durationpb.New(r.Unpriced),
 	}
+}
+
+// budgetStates are the words of the contract for how a budget stands.
+var budgetStates = map[budget.State]remudav1.BudgetState{
+	budget.Within: remudav1.BudgetState_BUDGET_STATE_WITHIN,
+	budget.Near:   remudav1.BudgetState_BUDGET_STATE_NEAR,
+	budget.UsedUp: remudav1.BudgetState_BUDGET_STATE_USED_UP,
+}
+
+// ListBudgets says how much is used of what repositories and owners may spend in this month.
+func (s *service) ListBudgets(ctx context.Context, _ *remudav1.ListBudgetsRequest) (*remudav1.ListBudgetsResponse, error) {
+	uses, readAt, err := s.fleet.Budgets(ctx, time.Now())
+	if err != nil {
+		return nil, s.toStatus(ctx, err)
+	}
+	resp := &remudav1.ListBudgetsResponse{Month: meter.MonthOf(meter.DayOf(readAt)), ReadTime: timestamppb.New(readAt)}
+	for _, u := range uses {
+		resp.Budgets = append(resp.Budgets, &remudav1.Budget{
+			Repository: u.Repository, Owner: u.Owner, DollarsPerMonth: u.Dollars, DollarsSpent: u.Spent, WarnPercent: bounded(u.WarnPercent),
+			State: budgetStates[u.State()],
+		})
+	}
+	return resp, nil
 }

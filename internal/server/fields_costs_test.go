@@ -7,12 +7,19 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle/meter"
+	"github.com/remuda-ci/remuda/internal/policy/budget"
 	"github.com/remuda-ci/remuda/internal/policy/price"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
 // prices are those of the fleet. Those of m5 are built in, and so rough in another region.
 var prices = price.List{Own: []price.Price{{InstanceType: "c6i.*", Dollars: 64}}, Region: "eu-west-1"}
+
+// spentToday is what used costs a run by these prices: a minute of boot and an hour of work.
+var spentToday = 64 * (61 * time.Minute).Hours()
+
+// budgets are those of the fleet.
+var budgets = budget.List{{Repository: repository, Dollars: 100, WarnPercent: 50}, {Owner: "acme", Dollars: 1000, WarnPercent: 50}, {Owner: "acme", Dollars: 65}}
 
 // daysAgo is a day.
 func daysAgo(n int) string { return meter.DayOf(time.Now().AddDate(0, 0, -n)) }
@@ -85,6 +92,16 @@ var costRows = []fieldRow{
 			Rows:  []*remudav1.Cost{costOf(1, false, &remudav1.Cost{Repository: repository, Workflow: "CI", RunId: "7", RunAttempt: 2, Dollars: roughCost() * (61 * time.Minute).Hours()})},
 			Total: costOf(1, false, &remudav1.Cost{Dollars: roughCost() * (61 * time.Minute).Hours()}),
 		},
+	},
+	{
+		method: "ListBudgets", req: &remudav1.ListBudgetsRequest{}, prepare: func(f *fieldWorld) {
+			f.must(f.store.CreateReading(f.t.Context(), used(daysAgo(0), "full", "c6i.large", meter.User{Repository: repository, RunID: "7"})))
+		},
+		want: &remudav1.ListBudgetsResponse{Month: daysAgo(0)[:7], ReadTime: recently, Budgets: []*remudav1.Budget{
+			{Repository: repository, DollarsPerMonth: 100, DollarsSpent: spentToday, WarnPercent: 50, State: remudav1.BudgetState_BUDGET_STATE_NEAR},
+			{Owner: "acme", DollarsPerMonth: 1000, DollarsSpent: spentToday, WarnPercent: 50, State: remudav1.BudgetState_BUDGET_STATE_WITHIN},
+			{Owner: "acme", DollarsPerMonth: 65, DollarsSpent: spentToday, State: remudav1.BudgetState_BUDGET_STATE_USED_UP},
+		}},
 	},
 	{
 		method: "GetCost", prepare: usedOne, req: &remudav1.GetCostRequest{By: remudav1.CostBy_COST_BY_INSTANCE_TYPE},

@@ -100,8 +100,8 @@ func newWorldOf(t testing.TB, callers server.Callers, change ...func(*fleet.Opti
 	}
 	w := &world{store: &hosts{Store: store.New(time.Now)}, github: &tokens{}, cloud: cloud, log: &buffer{}, counts: &counts{calls: map[string]int{}}}
 	o := fleet.Options{
-		Prices: &prices,
-		Store:  w.store, Guards: w.store, Queue: queue.New(time.Now), Compute: cloud, GitHub: w.github, Replica: "test",
+		Prices: &prices, Budgets: budgets,
+		Store: w.store, Guards: w.store, Queue: queue.New(time.Now), Compute: cloud, GitHub: w.github, Replica: "test",
 		Pools: map[string]fleet.Pool{"default": {
 			Name: "default", ResourceClasses: []string{"large"}, UsageClasses: lifecycle.UsageClasses,
 			Policy: lifecycle.DefaultPolicy(),

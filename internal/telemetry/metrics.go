@@ -51,6 +51,7 @@ type Metrics struct {
 	waitsFor *prometheus.GaugeVec
 	turns    *prometheus.GaugeVec
 	paused   *prometheus.GaugeVec
+	ofBudget *prometheus.GaugeVec
 	held     prometheus.Gauge
 	clock    prometheus.Gauge
 	guarded  *prometheus.GaugeVec
@@ -122,6 +123,9 @@ func NewMetrics() *Metrics {
 		paused: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "remuda_pool_paused", Help: "1 while an operator pauses the pool, so that it gives out and launches no host; else 0.",
 		}, []string{"pool"}),
+		ofBudget: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "remuda_budget_used_ratio", Help: "The part of a budget that is used in this month; from 1 on its runs get no more hosts.",
+		}, []string{"budget"}),
 		guarded: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "remuda_guard_held", Help: "Hosts (silence) or machines (unrecorded) that are not ended because too many failed at once.",
 		}, []string{"guard"}),
@@ -145,7 +149,7 @@ func NewMetrics() *Metrics {
 	for _, code := range unservedCodes {
 		m.unserved.WithLabelValues(string(code))
 	}
-	m.registry.MustRegister(m.calls, m.decided, m.sweeps, m.ages, m.hosts, m.rpcs, m.webhooks, m.runners, m.budgets, m.waiting, m.waitsFor, m.turns, m.held, m.clock, m.paused, m.guarded, m.gone, m.spent, m.services, build,
+	m.registry.MustRegister(m.calls, m.decided, m.sweeps, m.ages, m.hosts, m.rpcs, m.webhooks, m.runners, m.budgets, m.waiting, m.waitsFor, m.turns, m.held, m.clock, m.paused, m.ofBudget, m.guarded, m.gone, m.spent, m.services, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -284,6 +288,11 @@ func (m *Metrics) SetClockOffset(d time.Duration) { m.clock.Set(d.Seconds()) }
 // SetPoolPaused tells whether an operator pauses a pool.
 func (m *Metrics) SetPoolPaused(pool string, paused bool) {
 	m.paused.WithLabelValues(pool).Set(oneIf(paused))
+}
+
+// SetBudgetUsed says which part of a budget is used.
+func (m *Metrics) SetBudgetUsed(name string, part float64) {
+	m.ofBudget.WithLabelValues(name).Set(part)
 }
 
 func oneIf(yes bool) float64 {

@@ -276,6 +276,22 @@ func TestServices(t *testing.T) {
 	}
 }
 
+func TestBudgets(t *testing.T) {
+	got := view.Budgets(&remudav1.ListBudgetsResponse{Budgets: []*remudav1.Budget{
+		{Owner: "acme", DollarsPerMonth: 1000, DollarsSpent: 999.99, State: remudav1.BudgetState_BUDGET_STATE_NEAR},
+		{Repository: "acme/shop", DollarsPerMonth: 0.5, DollarsSpent: 1, State: remudav1.BudgetState_BUDGET_STATE_USED_UP},
+	}})
+	for i, want := range []string{"acme 1000.00 999.99 99% near", "acme/shop 0.50 1.00 200% used up"} {
+		var texts []string
+		for _, c := range got.Rows[i] {
+			texts = append(texts, c.Shown())
+		}
+		if shown := strings.Join(texts, " "); shown != want {
+			t.Errorf("%q, want %q", shown, want)
+		}
+	}
+}
+
 func TestCosts(t *testing.T) {
 	span := func(d time.Duration) *durationpb.Duration { return durationpb.New(d) }
 	shop := &remudav1.Cost{Repository: "acme/shop", Workflow: "=CI", RunId: "41", RunAttempt: 2, Hosts: 3, Boot: span(time.Minute), Busy: span(2 * time.Hour), Dollars: 0.1632}

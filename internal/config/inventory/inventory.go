@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/config"
+	"github.com/remuda-ci/remuda/internal/policy/budget"
 	"github.com/remuda-ci/remuda/internal/policy/price"
 )
 
@@ -102,6 +103,7 @@ func withEverything() *config.Config {
 	c.ScaleDown = &config.ScaleDown{Idle: []config.IdlePeriod{{}}}
 	c.ScaleDown.SetDefaults()
 	c.Cost.Prices = []price.Price{{}}
+	c.Limits.Budgets = budget.List{{WarnPercent: budget.DefaultWarnPercent}}
 	c.Services = map[string]config.Service{"x": {Queue: config.ServiceQueue{PostgREST: &config.PostgREST{Stalled: &config.Stalled{}}}}}
 	c.Services["x"].Queue.PostgREST.Stalled.SetDefaults()
 	return c

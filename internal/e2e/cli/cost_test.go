@@ -51,3 +51,28 @@ func TestCost(t *testing.T) {
 	s.fails(2, "--run: \"x y\" is not a run", "cost", "--run", "x y")
 	s.fails(2, "since: single runs are kept for 31 days", "cost", "--by", "run", "--since", "100d")
 }
+
+// TestBudgets: a run spends the budget of its repository, the next one is refused for it, and all who are asked say the same.
+func TestBudgets(t *testing.T) {
+	s := newStageWith(t, "limits: {budgets: [{repository: acme/shop, dollars_per_month: 0.01}, {owner: acme, dollars_per_month: 1000}]}\n"+
+		"cost: {prices: [{instance_type: '*', dollars_per_hour: 1000}]}\nsweeps: {budgets: 1s}\n")
+	if got := s.must("budgets"); !strings.Contains(got, "acme/shop") || strings.Count(got, "within") != 2 {
+		t.Errorf("a new fleet:\n%s", got)
+	}
+	s.must("provision", "acme/shop/41")
+	for !strings.Contains(s.must("budgets"), "used up") { // until the time of the test is over
+	}
+	const why = "limits.budgets allows repository acme/shop $0.01 in "
+	s.fails(6, why, "provision", "acme/shop/42")
+	if got := s.must("why", "acme/shop/42"); !strings.Contains(got, why) || !strings.Contains(got, "there are hosts again from ") {
+		t.Errorf("why:\n%s", got)
+	}
+	if got := s.must("events", "--follow=false", "--run", "acme/shop/42"); !strings.Contains(got, why) {
+		t.Errorf("events:\n%s", got)
+	}
+	var all struct{ Budgets []struct{ State string } }
+	if err := json.Unmarshal([]byte(s.must("budgets", "-o", "json")), &all); err != nil || len(all.Budgets) != 2 || all.Budgets[0].State != "BUDGET_STATE_USED_UP" {
+		t.Errorf("%v: %+v", err, all)
+	}
+	s.must("provision", "acme/site/43")
+}

@@ -16,6 +16,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle/listing"
 	"github.com/remuda-ci/remuda/internal/lifecycle/pause"
 	"github.com/remuda-ci/remuda/internal/policy"
+	"github.com/remuda-ci/remuda/internal/policy/budget"
 )
 
 // Explanation is why a run has, or has not yet, what it asked for.
@@ -191,6 +192,8 @@ type Explainer struct {
 	GitHub ports.GitHub
 	// PauseOf reads the pause of a pool.
 	PauseOf func(ctx context.Context, pool string, now time.Time) (pause.Pause, error)
+	// BudgetAgainst finds the budget that keeps a repository's runs from more hosts; nil: none does.
+	BudgetAgainst func(ctx context.Context, repository string, now time.Time) (*budget.Use, error)
 	// JobStore keeps the jobs; nil: there are none. JobPools are the job pools.
 	JobStore ports.JobStore
 	JobPools map[string]ports.JobPool

@@ -168,11 +168,18 @@ func (ex *Explainer) waitingFacts(ctx context.Context, j lifecycle.Job, now time
 			f.Place = i + 1
 			break
 		}
-		if strings.EqualFold(o.Scope, j.Scope) && !o.PassedOver(now) {
+		budget, err := ex.BudgetAgainst(ctx, o.Repository, now)
+		if err != nil {
+			return f, err
+		}
+		if strings.EqualFold(o.Scope, j.Scope) && budget == nil && !o.PassedOver(now) {
 			f.Before++
 		}
 	}
 	if f.Pause, err = ex.PauseOf(ctx, j.Pool, now); err != nil {
+		return f, err
+	}
+	if f.Budget, err = ex.BudgetAgainst(ctx, j.Repository, now); err != nil {
 		return f, err
 	}
 	table, err := ex.JobStore.SlotTable(ctx, j.Pool)

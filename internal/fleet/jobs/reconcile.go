@@ -69,8 +69,8 @@ type reconcilePool struct {
 	freed []string
 	// unserved has the numbers of the slots whose request ended short, without a host.
 	unserved map[int64]bool
-	// paused: an operator has paused the pool.
-	paused bool
+	// paused: an operator has paused the pool. overBudget: the repository that its minimum waits for may spend no more.
+	paused, overBudget bool
 }
 
 func (js *Jobs) newReconcilePool(name string) *reconcilePool {
@@ -88,7 +88,11 @@ func (b *reconcilePool) load(ctx context.Context, now time.Time) (op.Progress, e
 	if err != nil {
 		return op.Again, err
 	}
-	b.paused = pause.On()
+	budget, err := b.env.Provision.Quota.BudgetAgainst(ctx, b.pool.Repository, now)
+	if err != nil {
+		return op.Again, err
+	}
+	b.paused, b.overBudget = pause.On(), budget != nil
 	b.slots, b.facts, b.orphans, b.learned, b.unserved, b.asked = table, nil, nil, false, map[int64]bool{}, map[int64]bool{}
 	freed, full := b.env.toLookAt(b.name, now)
 	b.freed, b.full = append(b.freed, freed...), b.full || full
@@ -157,7 +161,11 @@ func (b *reconcilePool) readWaiting(ctx context.Context, now time.Time) error {
 			return fmt.Errorf("list the waiting jobs of pool %s: %w", b.name, err)
 		}
 		for _, j := range got.Items {
-			if !j.PassedOver(now) {
+			budget, err := b.env.Provision.Quota.BudgetAgainst(ctx, j.Repository, now)
+			if err != nil {
+				return err
+			}
+			if budget == nil && !j.PassedOver(now) {
 				b.waiting = append(b.waiting, j)
 			}
 		}
@@ -315,6 +323,9 @@ func (b *reconcilePool) phase(t *slots.Slot, r lifecycle.Record, p lifecycle.Rep
 // decide applies the moves to the slot table, in one write.
 func (b *reconcilePool) decide(ctx context.Context, now time.Time) (op.Progress, error) {
 	rules := b.pool.JobPool
+	if b.overBudget {
+		rules.Minimum = 0
+	}
 	if b.paused { // no job gets a slot, and hosts that no job needs go back
 		rules.Minimum, rules.Maximum = 0, 0
 	}

@@ -178,6 +178,8 @@ type GuardStore interface {
 	QuotaLedger(ctx context.Context, name string) (ledger.Quota, error)
 	// UpdateQuotaLedger is UpdateFleetHold for an account.
 	UpdateQuotaLedger(ctx context.Context, a ledger.Quota) (ledger.Quota, error)
+	// SeeOnce remembers an id of a kind until a time: ErrExists if it is remembered already.
+	SeeOnce(ctx context.Context, kind, id string, until time.Time) error
 }
 
 // JobStore keeps what GitHub told us, the jobs and the accounts of the job
@@ -373,6 +375,8 @@ type Timing struct {
 	Warm time.Duration
 	// Services is the interval at which services of runners are looked at.
 	Services time.Duration
+	// Budgets is the interval at which it is added up how much of the budgets is used, and how old what a replica knows of it may be.
+	Budgets time.Duration
 	// Lease is how long a sweeper may be quiet before another takes over.
 	Lease time.Duration
 	// PauseLag is how long a replica may go by the pause of a pool as it last read it: the time in which an operator's pause
@@ -397,6 +401,7 @@ func (t Timing) WithDefaults() Timing {
 	def(&t.Cloud, 5*time.Minute)
 	def(&t.Warm, 30*time.Second)
 	def(&t.Services, time.Minute)
+	def(&t.Budgets, 10*time.Minute)
 	def(&t.Lease, 15*time.Second)
 	def(&t.PauseLag, 5*time.Second)
 	def(&t.KeepRequests, 7*24*time.Hour)

@@ -47,7 +47,10 @@ func (p *Provision) lacksQuota() bool {
 // continue the same request, neither then takes away what the other relies on.
 func (p *Provision) reserveQuota(ctx context.Context, now time.Time) (op.Progress, error) {
 	if l, never := policy.BelowMinimum(p.q, p.limits()); never && p.taken() == 0 {
-		return p.giveUpShort(ctx, l.String(), now)
+		return p.giveUpShort(ctx, lifecycle.Reason{Code: lifecycle.ReasonRequestShort, Text: l.String()}, now)
+	}
+	if refused, progress, err := p.overBudget(ctx, now); refused || err != nil {
+		return progress, err
 	}
 	if paused, progress, err := p.paused(ctx, now); paused || err != nil {
 		return progress, err
@@ -97,6 +100,22 @@ func (p *Provision) paused(ctx context.Context, now time.Time) (bool, op.Progres
 		return false, op.Again, err
 	}
 	progress, err := p.waitToLaunch(ctx, pause.String(), lifecycle.Because(lifecycle.ReasonPoolPaused, "waiting: %s", pause), now)
+	return true, progress, err
+}
+
+// overBudget reports whether the request is refused, since a budget of its repository is used up. A request that has begun to take hosts
+// gets what it asked for, and so does the replacement of a host: no run is cut short.
+func (p *Provision) overBudget(ctx context.Context, now time.Time) (bool, op.Progress, error) {
+	if !p.untouched() || p.q.Kind == lifecycle.RequestReplacement {
+		return false, op.Again, nil
+	}
+	u, err := p.env.Quota.BudgetAgainst(ctx, p.q.Repository, now)
+	if err != nil || u == nil {
+		return false, op.Again, err
+	}
+	why := u.Reason()
+	why.Text += "; there are hosts again " + u.Until()
+	progress, err := p.giveUpShort(ctx, why, now)
 	return true, progress, err
 }
 

@@ -274,7 +274,7 @@ func (p *Provision) checkRunLimit(ctx context.Context, now time.Time) (op.Progre
 		p.checkLimit, p.search = false, reserving
 		return op.Again, nil
 	case first > p.q.MaxHosts || !now.Before(p.q.Deadline):
-		return p.giveUpShort(ctx, fmt.Sprintf("run %s would have %d hosts, and may have %d at once", p.q.RunID, all, p.q.MaxHosts), now)
+		return p.giveUpShort(ctx, lifecycle.Because(lifecycle.ReasonRequestShort, "run %s would have %d hosts, and may have %d at once", p.q.RunID, all, p.q.MaxHosts), now)
 	}
 	if !slices.ContainsFunc(requests, func(q lifecycle.Request) bool { return q.RequestID == p.q.RequestID && q.Version == p.q.Version }) {
 		p.reload() // it was released, or another replica goes on with it
@@ -285,11 +285,11 @@ func (p *Provision) checkRunLimit(ctx context.Context, now time.Time) (op.Progre
 }
 
 // giveUpShort settles a request that has no host and can never get one.
-func (p *Provision) giveUpShort(ctx context.Context, why string, now time.Time) (op.Progress, error) {
+func (p *Provision) giveUpShort(ctx context.Context, why lifecycle.Reason, now time.Time) (op.Progress, error) {
 	q := p.q
-	q.Outcome, q.ExpiresAt, q.Reason = lifecycle.OutcomeShort, now.Add(p.env.Timing.KeepRequests), why
+	q.Outcome, q.ExpiresAt, q.Reason = lifecycle.OutcomeShort, now.Add(p.env.Timing.KeepRequests), why.Text
 	return p.write(ctx, q, now, func() {
-		p.Events.RecordEffect(op.RequestEvent(q, lifecycle.ActionSettle, settled(q), now))
+		p.Events.RecordEffect(op.RequestEvent(q, lifecycle.ActionSettle, why, now))
 	})
 }
 

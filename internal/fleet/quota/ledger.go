@@ -21,6 +21,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle/warmrequest"
 	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/policy"
+	"github.com/remuda-ci/remuda/internal/policy/budget"
 )
 
 // Ledger reserves room within limits and gives it back. Its exported fields are its parts: they are set
@@ -32,10 +33,12 @@ type Ledger struct {
 	Compute ports.Machines
 	Hosts   *hosts.Hosts
 	Limits  policy.Limits
-	Pools   map[string]ports.Pool
-	Timing  ports.Timing
-	Log     hclog.Logger
-	Ops     *op.Driver
+	// Budget finds the budget that keeps a repository's runs from more hosts (nil: none does). nil: there are no budgets.
+	Budget func(ctx context.Context, repository string, now time.Time) (*budget.Use, error)
+	Pools  map[string]ports.Pool
+	Timing ports.Timing
+	Log    hclog.Logger
+	Ops    *op.Driver
 
 	pauses pauses
 }
@@ -46,6 +49,14 @@ func (ld *Ledger) LimitsOf(repository string) []policy.Limit { return ld.Limits.
 
 // On reports whether there are limits on the hosts of runs.
 func (ld *Ledger) On() bool { return ld.Limits.On() }
+
+// BudgetAgainst finds the budget that keeps a repository's runs from more hosts; nil: none does.
+func (ld *Ledger) BudgetAgainst(ctx context.Context, repository string, now time.Time) (*budget.Use, error) {
+	if ld.Budget == nil {
+		return nil, nil
+	}
+	return ld.Budget(ctx, repository, now)
+}
 
 // Read reads the ledger of a limit.
 func (ld *Ledger) Read(ctx context.Context, l policy.Limit) (policy.Quota, error) {

@@ -10,6 +10,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/pause"
 	"github.com/remuda-ci/remuda/internal/lifecycle/slots"
+	"github.com/remuda-ci/remuda/internal/policy/budget"
 )
 
 // Facts are what is known about a waiting job and its pool.
@@ -28,6 +29,8 @@ type Facts struct {
 	// Request is the request of Slot; nil: there is none.
 	Request *lifecycle.Request
 	Pause   pause.Pause
+	// Budget keeps the runs of the job's repository from more hosts; nil: none does.
+	Budget *budget.Use
 	// GitHubAway: GitHub did not answer just now.
 	GitHubAway bool
 }
@@ -44,6 +47,8 @@ func Why(f Facts, now time.Time) Answer {
 	switch slot := f.Slot(); {
 	case f.Pause.On():
 		return Answer{lifecycle.Because(lifecycle.ReasonPoolPaused, "%s", f.Pause), "It gets a host once the pool is resumed."}
+	case f.Budget != nil && !f.askedFor():
+		return Answer{f.Budget.Reason(), "It gets a host " + f.Budget.Until() + "."}
 	case f.Job.PassedOver(now):
 		return f.passedOver()
 	case slot != nil:
@@ -85,6 +90,11 @@ func (f Facts) Slot() *slots.Slot {
 		return &free[f.Before]
 	}
 	return nil
+}
+
+// askedFor reports whether a host was asked for the job itself, which is on its way whatever the budget says.
+func (f Facts) askedFor() bool {
+	return slices.ContainsFunc(f.Open, func(s slots.Slot) bool { return s.JobID == f.Job.ID && !s.Started })
 }
 
 func (f Facts) started() (n int) {

@@ -8,6 +8,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/pause"
 	"github.com/remuda-ci/remuda/internal/lifecycle/slots"
+	"github.com/remuda-ci/remuda/internal/policy/budget"
 	"github.com/remuda-ci/remuda/internal/policy/waiting"
 )
 
@@ -35,6 +36,8 @@ func slot(number, job int64, scope string) slots.Slot {
 
 func started(s slots.Slot) slots.Slot { s.Started = true; return s }
 
+var usedUp = &budget.Use{Budget: budget.Budget{Repository: "acme/app", Dollars: 10}, Month: "2026-05", Spent: 12}
+
 func TestWhyAJobWaits(t *testing.T) {
 	const acme = "acme/app"
 	full := []slots.Slot{started(slot(1, 1, acme)), started(slot(2, 2, acme)), started(slot(3, 3, acme)), slot(4, 4, "acme/web")}
@@ -48,6 +51,13 @@ func TestWhyAJobWaits(t *testing.T) {
 		"a paused pool": {
 			func(f *waiting.Facts) { f.Pause, f.Open = pause.Pause{Pool: "ci", Since: now, By: "ann"}, full },
 			lifecycle.ReasonPoolPaused, "pool ci is paused since 2026-05-04T10:00:00Z by ann", "once the pool is resumed",
+		},
+		"a budget that is used up": {
+			func(f *waiting.Facts) { f.Budget, f.Open = usedUp, full }, lifecycle.ReasonBudgetUsedUp,
+			"limits.budgets allows repository acme/app $10.00 in 2026-05, and $12.00 are spent", "from 2026-06-01 on",
+		},
+		"a budget that was used up after its host was asked for": {
+			func(f *waiting.Facts) { f.Budget, f.Open = usedUp, []slots.Slot{slot(5, 7, acme)} }, lifecycle.ReasonRequestOpen, "", "",
 		},
 		"passed over": {
 			func(f *waiting.Facts) { f.Job.NotBefore, f.Job.Passed = now.Add(time.Minute), 2 },

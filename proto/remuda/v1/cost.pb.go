@@ -11,6 +11,7 @@ import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
+	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -94,6 +95,63 @@ func (x CostBy) Number() protoreflect.EnumNumber {
 // Deprecated: Use CostBy.Descriptor instead.
 func (CostBy) EnumDescriptor() ([]byte, []int) {
 	return file_remuda_v1_cost_proto_rawDescGZIP(), []int{0}
+}
+
+// BudgetState says how a budget stands.
+type BudgetState int32
+
+const (
+	// Never sent.
+	BudgetState_BUDGET_STATE_UNSPECIFIED BudgetState = 0
+	// Less than warn_percent is used.
+	BudgetState_BUDGET_STATE_WITHIN BudgetState = 1
+	// At least warn_percent is used.
+	BudgetState_BUDGET_STATE_NEAR BudgetState = 2
+	// All of it is used: its runs get no more hosts in this month.
+	BudgetState_BUDGET_STATE_USED_UP BudgetState = 3
+)
+
+// Enum value maps for BudgetState.
+var (
+	BudgetState_name = map[int32]string{
+		0: "BUDGET_STATE_UNSPECIFIED",
+		1: "BUDGET_STATE_WITHIN",
+		2: "BUDGET_STATE_NEAR",
+		3: "BUDGET_STATE_USED_UP",
+	}
+	BudgetState_value = map[string]int32{
+		"BUDGET_STATE_UNSPECIFIED": 0,
+		"BUDGET_STATE_WITHIN":      1,
+		"BUDGET_STATE_NEAR":        2,
+		"BUDGET_STATE_USED_UP":     3,
+	}
+)
+
+func (x BudgetState) Enum() *BudgetState {
+	p := new(BudgetState)
+	*p = x
+	return p
+}
+
+func (x BudgetState) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (BudgetState) Descriptor() protoreflect.EnumDescriptor {
+	return file_remuda_v1_cost_proto_enumTypes[1].Descriptor()
+}
+
+func (BudgetState) Type() protoreflect.EnumType {
+	return &file_remuda_v1_cost_proto_enumTypes[1]
+}
+
+func (x BudgetState) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use BudgetState.Descriptor instead.
+func (BudgetState) EnumDescriptor() ([]byte, []int) {
+	return file_remuda_v1_cost_proto_rawDescGZIP(), []int{1}
 }
 
 // GetCostRequest asks what hosts were used for on some days, and what that cost.
@@ -468,11 +526,203 @@ func (x *Cost) GetUnpriced() *durationpb.Duration {
 	return nil
 }
 
+// ListBudgetsRequest asks for the budgets of the configuration.
+type ListBudgetsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListBudgetsRequest) Reset() {
+	*x = ListBudgetsRequest{}
+	mi := &file_remuda_v1_cost_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListBudgetsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListBudgetsRequest) ProtoMessage() {}
+
+func (x *ListBudgetsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_remuda_v1_cost_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListBudgetsRequest.ProtoReflect.Descriptor instead.
+func (*ListBudgetsRequest) Descriptor() ([]byte, []int) {
+	return file_remuda_v1_cost_proto_rawDescGZIP(), []int{3}
+}
+
+// ListBudgetsResponse has them.
+type ListBudgetsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The month, such as "2026-11", in UTC.
+	Month string `protobuf:"bytes,1,opt,name=month,proto3" json:"month,omitempty"`
+	// When it was added up, at most ten minutes ago.
+	ReadTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=read_time,json=readTime,proto3" json:"read_time,omitempty"`
+	// The budgets, in the order of the configuration.
+	Budgets       []*Budget `protobuf:"bytes,3,rep,name=budgets,proto3" json:"budgets,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListBudgetsResponse) Reset() {
+	*x = ListBudgetsResponse{}
+	mi := &file_remuda_v1_cost_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListBudgetsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListBudgetsResponse) ProtoMessage() {}
+
+func (x *ListBudgetsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_remuda_v1_cost_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListBudgetsResponse.ProtoReflect.Descriptor instead.
+func (*ListBudgetsResponse) Descriptor() ([]byte, []int) {
+	return file_remuda_v1_cost_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *ListBudgetsResponse) GetMonth() string {
+	if x != nil {
+		return x.Month
+	}
+	return ""
+}
+
+func (x *ListBudgetsResponse) GetReadTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ReadTime
+	}
+	return nil
+}
+
+func (x *ListBudgetsResponse) GetBudgets() []*Budget {
+	if x != nil {
+		return x.Budgets
+	}
+	return nil
+}
+
+// Budget is what the runs of a repository, or of all repositories of an owner, may cost in a month.
+type Budget struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The repository ("owner/name"). Empty: it is an owner's.
+	Repository string `protobuf:"bytes,1,opt,name=repository,proto3" json:"repository,omitempty"`
+	// The owner. Empty: it is a repository's.
+	Owner string `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"`
+	// What may be spent.
+	DollarsPerMonth float64 `protobuf:"fixed64,3,opt,name=dollars_per_month,json=dollarsPerMonth,proto3" json:"dollars_per_month,omitempty"`
+	// What is spent.
+	DollarsSpent float64 `protobuf:"fixed64,4,opt,name=dollars_spent,json=dollarsSpent,proto3" json:"dollars_spent,omitempty"`
+	// The part of it at which a warning is due, in percent. 0: none is.
+	WarnPercent int32 `protobuf:"varint,5,opt,name=warn_percent,json=warnPercent,proto3" json:"warn_percent,omitempty"`
+	// How it stands.
+	State         BudgetState `protobuf:"varint,6,opt,name=state,proto3,enum=remuda.v1.BudgetState" json:"state,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Budget) Reset() {
+	*x = Budget{}
+	mi := &file_remuda_v1_cost_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Budget) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Budget) ProtoMessage() {}
+
+func (x *Budget) ProtoReflect() protoreflect.Message {
+	mi := &file_remuda_v1_cost_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Budget.ProtoReflect.Descriptor instead.
+func (*Budget) Descriptor() ([]byte, []int) {
+	return file_remuda_v1_cost_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Budget) GetRepository() string {
+	if x != nil {
+		return x.Repository
+	}
+	return ""
+}
+
+func (x *Budget) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
+}
+
+func (x *Budget) GetDollarsPerMonth() float64 {
+	if x != nil {
+		return x.DollarsPerMonth
+	}
+	return 0
+}
+
+func (x *Budget) GetDollarsSpent() float64 {
+	if x != nil {
+		return x.DollarsSpent
+	}
+	return 0
+}
+
+func (x *Budget) GetWarnPercent() int32 {
+	if x != nil {
+		return x.WarnPercent
+	}
+	return 0
+}
+
+func (x *Budget) GetState() BudgetState {
+	if x != nil {
+		return x.State
+	}
+	return BudgetState_BUDGET_STATE_UNSPECIFIED
+}
+
 var File_remuda_v1_cost_proto protoreflect.FileDescriptor
 
 const file_remuda_v1_cost_proto_rawDesc = "" +
 	"\n" +
-	"\x14remuda/v1/cost.proto\x12\tremuda.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\"\xf5\x02\n" +
+	"\x14remuda/v1/cost.proto\x12\tremuda.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xf5\x02\n" +
 	"\x0eGetCostRequest\x12<\n" +
 	"\x05since\x18\x01 \x01(\tB&\xbaH#\xd8\x01\x01r\x1e2\x1c^[0-9]{4}-[0-9]{2}-[0-9]{2}$R\x05since\x12<\n" +
 	"\x05until\x18\x02 \x01(\tB&\xbaH#\xd8\x01\x01r\x1e2\x1c^[0-9]{4}-[0-9]{2}-[0-9]{2}$R\x05until\x12+\n" +
@@ -512,7 +762,21 @@ const file_remuda_v1_cost_proto_rawDesc = "" +
 	"\x04busy\x18\f \x01(\v2\x19.google.protobuf.DurationR\x04busy\x12/\n" +
 	"\x05clean\x18\r \x01(\v2\x19.google.protobuf.DurationR\x05clean\x12\x18\n" +
 	"\adollars\x18\x0e \x01(\x01R\adollars\x125\n" +
-	"\bunpriced\x18\x0f \x01(\v2\x19.google.protobuf.DurationR\bunpriced*\xb1\x01\n" +
+	"\bunpriced\x18\x0f \x01(\v2\x19.google.protobuf.DurationR\bunpriced\"\x14\n" +
+	"\x12ListBudgetsRequest\"\x91\x01\n" +
+	"\x13ListBudgetsResponse\x12\x14\n" +
+	"\x05month\x18\x01 \x01(\tR\x05month\x127\n" +
+	"\tread_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\breadTime\x12+\n" +
+	"\abudgets\x18\x03 \x03(\v2\x11.remuda.v1.BudgetR\abudgets\"\xe0\x01\n" +
+	"\x06Budget\x12\x1e\n" +
+	"\n" +
+	"repository\x18\x01 \x01(\tR\n" +
+	"repository\x12\x14\n" +
+	"\x05owner\x18\x02 \x01(\tR\x05owner\x12*\n" +
+	"\x11dollars_per_month\x18\x03 \x01(\x01R\x0fdollarsPerMonth\x12#\n" +
+	"\rdollars_spent\x18\x04 \x01(\x01R\fdollarsSpent\x12!\n" +
+	"\fwarn_percent\x18\x05 \x01(\x05R\vwarnPercent\x12,\n" +
+	"\x05state\x18\x06 \x01(\x0e2\x16.remuda.v1.BudgetStateR\x05state*\xb1\x01\n" +
 	"\x06CostBy\x12\x17\n" +
 	"\x13COST_BY_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12COST_BY_REPOSITORY\x10\x01\x12\x11\n" +
@@ -521,7 +785,12 @@ const file_remuda_v1_cost_proto_rawDesc = "" +
 	"\vCOST_BY_RUN\x10\x04\x12\x10\n" +
 	"\fCOST_BY_POOL\x10\x05\x12\x0f\n" +
 	"\vCOST_BY_DAY\x10\x06\x12\x19\n" +
-	"\x15COST_BY_INSTANCE_TYPE\x10\aB6Z4github.com/remuda-ci/remuda/proto/remuda/v1;remudav1b\x06proto3"
+	"\x15COST_BY_INSTANCE_TYPE\x10\a*u\n" +
+	"\vBudgetState\x12\x1c\n" +
+	"\x18BUDGET_STATE_UNSPECIFIED\x10\x00\x12\x17\n" +
+	"\x13BUDGET_STATE_WITHIN\x10\x01\x12\x15\n" +
+	"\x11BUDGET_STATE_NEAR\x10\x02\x12\x18\n" +
+	"\x14BUDGET_STATE_USED_UP\x10\x03B6Z4github.com/remuda-ci/remuda/proto/remuda/v1;remudav1b\x06proto3"
 
 var (
 	file_remuda_v1_cost_proto_rawDescOnce sync.Once
@@ -535,29 +804,37 @@ func file_remuda_v1_cost_proto_rawDescGZIP() []byte {
 	return file_remuda_v1_cost_proto_rawDescData
 }
 
-var file_remuda_v1_cost_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_remuda_v1_cost_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
+var file_remuda_v1_cost_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_remuda_v1_cost_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
 var file_remuda_v1_cost_proto_goTypes = []any{
-	(CostBy)(0),                 // 0: remuda.v1.CostBy
-	(*GetCostRequest)(nil),      // 1: remuda.v1.GetCostRequest
-	(*GetCostResponse)(nil),     // 2: remuda.v1.GetCostResponse
-	(*Cost)(nil),                // 3: remuda.v1.Cost
-	(*durationpb.Duration)(nil), // 4: google.protobuf.Duration
+	(CostBy)(0),                   // 0: remuda.v1.CostBy
+	(BudgetState)(0),              // 1: remuda.v1.BudgetState
+	(*GetCostRequest)(nil),        // 2: remuda.v1.GetCostRequest
+	(*GetCostResponse)(nil),       // 3: remuda.v1.GetCostResponse
+	(*Cost)(nil),                  // 4: remuda.v1.Cost
+	(*ListBudgetsRequest)(nil),    // 5: remuda.v1.ListBudgetsRequest
+	(*ListBudgetsResponse)(nil),   // 6: remuda.v1.ListBudgetsResponse
+	(*Budget)(nil),                // 7: remuda.v1.Budget
+	(*durationpb.Duration)(nil),   // 8: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 9: google.protobuf.Timestamp
 }
 var file_remuda_v1_cost_proto_depIdxs = []int32{
-	0, // 0: remuda.v1.GetCostRequest.by:type_name -> remuda.v1.CostBy
-	3, // 1: remuda.v1.GetCostResponse.rows:type_name -> remuda.v1.Cost
-	3, // 2: remuda.v1.GetCostResponse.total:type_name -> remuda.v1.Cost
-	4, // 3: remuda.v1.Cost.idle:type_name -> google.protobuf.Duration
-	4, // 4: remuda.v1.Cost.boot:type_name -> google.protobuf.Duration
-	4, // 5: remuda.v1.Cost.busy:type_name -> google.protobuf.Duration
-	4, // 6: remuda.v1.Cost.clean:type_name -> google.protobuf.Duration
-	4, // 7: remuda.v1.Cost.unpriced:type_name -> google.protobuf.Duration
-	8, // [8:8] is the sub-list for method output_type
-	8, // [8:8] is the sub-list for method input_type
-	8, // [8:8] is the sub-list for extension type_name
-	8, // [8:8] is the sub-list for extension extendee
-	0, // [0:8] is the sub-list for field type_name
+	0,  // 0: remuda.v1.GetCostRequest.by:type_name -> remuda.v1.CostBy
+	4,  // 1: remuda.v1.GetCostResponse.rows:type_name -> remuda.v1.Cost
+	4,  // 2: remuda.v1.GetCostResponse.total:type_name -> remuda.v1.Cost
+	8,  // 3: remuda.v1.Cost.idle:type_name -> google.protobuf.Duration
+	8,  // 4: remuda.v1.Cost.boot:type_name -> google.protobuf.Duration
+	8,  // 5: remuda.v1.Cost.busy:type_name -> google.protobuf.Duration
+	8,  // 6: remuda.v1.Cost.clean:type_name -> google.protobuf.Duration
+	8,  // 7: remuda.v1.Cost.unpriced:type_name -> google.protobuf.Duration
+	9,  // 8: remuda.v1.ListBudgetsResponse.read_time:type_name -> google.protobuf.Timestamp
+	7,  // 9: remuda.v1.ListBudgetsResponse.budgets:type_name -> remuda.v1.Budget
+	1,  // 10: remuda.v1.Budget.state:type_name -> remuda.v1.BudgetState
+	11, // [11:11] is the sub-list for method output_type
+	11, // [11:11] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_remuda_v1_cost_proto_init() }
@@ -570,8 +847,8 @@ func file_remuda_v1_cost_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_remuda_v1_cost_proto_rawDesc), len(file_remuda_v1_cost_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   3,
+			NumEnums:      2,
+			NumMessages:   6,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -24,7 +24,7 @@ var File_remuda_v1_fleet_service_proto protoreflect.FileDescriptor
 
 const file_remuda_v1_fleet_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1dremuda/v1/fleet_service.proto\x12\tremuda.v1\x1a\x14remuda/v1/cost.proto\x1a\x15remuda/v1/drain.proto\x1a\x14remuda/v1/hold.proto\x1a\x17remuda/v1/operate.proto\x1a\x15remuda/v1/pause.proto\x1a\x14remuda/v1/pool.proto\x1a\x19remuda/v1/provision.proto\x1a\x17remuda/v1/refresh.proto\x1a\x17remuda/v1/service.proto\x1a\x15remuda/v1/watch.proto2\x88\n" +
+	"\x1dremuda/v1/fleet_service.proto\x12\tremuda.v1\x1a\x14remuda/v1/cost.proto\x1a\x15remuda/v1/drain.proto\x1a\x14remuda/v1/hold.proto\x1a\x17remuda/v1/operate.proto\x1a\x15remuda/v1/pause.proto\x1a\x14remuda/v1/pool.proto\x1a\x19remuda/v1/provision.proto\x1a\x17remuda/v1/refresh.proto\x1a\x17remuda/v1/service.proto\x1a\x15remuda/v1/watch.proto2\xd6\n" +
 	"\n" +
 	"\fFleetService\x12F\n" +
 	"\tProvision\x12\x1b.remuda.v1.ProvisionRequest\x1a\x1c.remuda.v1.ProvisionResponse\x12@\n" +
@@ -46,7 +46,8 @@ const file_remuda_v1_fleet_service_proto_rawDesc = "" +
 	"\tHoldFleet\x12\x1b.remuda.v1.HoldFleetRequest\x1a\x1c.remuda.v1.HoldFleetResponse\x12O\n" +
 	"\fNudgeService\x12\x1e.remuda.v1.NudgeServiceRequest\x1a\x1f.remuda.v1.NudgeServiceResponse\x12O\n" +
 	"\fListServices\x12\x1e.remuda.v1.ListServicesRequest\x1a\x1f.remuda.v1.ListServicesResponse\x12@\n" +
-	"\aGetCost\x12\x19.remuda.v1.GetCostRequest\x1a\x1a.remuda.v1.GetCostResponseB6Z4github.com/remuda-ci/remuda/proto/remuda/v1;remudav1b\x06proto3"
+	"\aGetCost\x12\x19.remuda.v1.GetCostRequest\x1a\x1a.remuda.v1.GetCostResponse\x12L\n" +
+	"\vListBudgets\x12\x1d.remuda.v1.ListBudgetsRequest\x1a\x1e.remuda.v1.ListBudgetsResponseB6Z4github.com/remuda-ci/remuda/proto/remuda/v1;remudav1b\x06proto3"
 
 var file_remuda_v1_fleet_service_proto_goTypes = []any{
 	(*ProvisionRequest)(nil),          // 0: remuda.v1.ProvisionRequest
@@ -66,23 +67,25 @@ var file_remuda_v1_fleet_service_proto_goTypes = []any{
 	(*NudgeServiceRequest)(nil),       // 14: remuda.v1.NudgeServiceRequest
 	(*ListServicesRequest)(nil),       // 15: remuda.v1.ListServicesRequest
 	(*GetCostRequest)(nil),            // 16: remuda.v1.GetCostRequest
-	(*ProvisionResponse)(nil),         // 17: remuda.v1.ProvisionResponse
-	(*ReleaseResponse)(nil),           // 18: remuda.v1.ReleaseResponse
-	(*RefreshResponse)(nil),           // 19: remuda.v1.RefreshResponse
-	(*GetInstanceResponse)(nil),       // 20: remuda.v1.GetInstanceResponse
-	(*ListInstancesResponse)(nil),     // 21: remuda.v1.ListInstancesResponse
-	(*TerminateInstanceResponse)(nil), // 22: remuda.v1.TerminateInstanceResponse
-	(*HoldInstanceResponse)(nil),      // 23: remuda.v1.HoldInstanceResponse
-	(*DrainResponse)(nil),             // 24: remuda.v1.DrainResponse
-	(*PausePoolResponse)(nil),         // 25: remuda.v1.PausePoolResponse
-	(*ResumePoolResponse)(nil),        // 26: remuda.v1.ResumePoolResponse
-	(*ListPoolsResponse)(nil),         // 27: remuda.v1.ListPoolsResponse
-	(*WatchFleetResponse)(nil),        // 28: remuda.v1.WatchFleetResponse
-	(*ExplainRunResponse)(nil),        // 29: remuda.v1.ExplainRunResponse
-	(*HoldFleetResponse)(nil),         // 30: remuda.v1.HoldFleetResponse
-	(*NudgeServiceResponse)(nil),      // 31: remuda.v1.NudgeServiceResponse
-	(*ListServicesResponse)(nil),      // 32: remuda.v1.ListServicesResponse
-	(*GetCostResponse)(nil),           // 33: remuda.v1.GetCostResponse
+	(*ListBudgetsRequest)(nil),        // 17: remuda.v1.ListBudgetsRequest
+	(*ProvisionResponse)(nil),         // 18: remuda.v1.ProvisionResponse
+	(*ReleaseResponse)(nil),           // 19: remuda.v1.ReleaseResponse
+	(*RefreshResponse)(nil),           // 20: remuda.v1.RefreshResponse
+	(*GetInstanceResponse)(nil),       // 21: remuda.v1.GetInstanceResponse
+	(*ListInstancesResponse)(nil),     // 22: remuda.v1.ListInstancesResponse
+	(*TerminateInstanceResponse)(nil), // 23: remuda.v1.TerminateInstanceResponse
+	(*HoldInstanceResponse)(nil),      // 24: remuda.v1.HoldInstanceResponse
+	(*DrainResponse)(nil),             // 25: remuda.v1.DrainResponse
+	(*PausePoolResponse)(nil),         // 26: remuda.v1.PausePoolResponse
+	(*ResumePoolResponse)(nil),        // 27: remuda.v1.ResumePoolResponse
+	(*ListPoolsResponse)(nil),         // 28: remuda.v1.ListPoolsResponse
+	(*WatchFleetResponse)(nil),        // 29: remuda.v1.WatchFleetResponse
+	(*ExplainRunResponse)(nil),        // 30: remuda.v1.ExplainRunResponse
+	(*HoldFleetResponse)(nil),         // 31: remuda.v1.HoldFleetResponse
+	(*NudgeServiceResponse)(nil),      // 32: remuda.v1.NudgeServiceResponse
+	(*ListServicesResponse)(nil),      // 33: remuda.v1.ListServicesResponse
+	(*GetCostResponse)(nil),           // 34: remuda.v1.GetCostResponse
+	(*ListBudgetsResponse)(nil),       // 35: remuda.v1.ListBudgetsResponse
 }
 var file_remuda_v1_fleet_service_proto_depIdxs = []int32{
 	0,  // 0: remuda.v1.FleetService.Provision:input_type -> remuda.v1.ProvisionRequest
@@ -102,25 +105,27 @@ var file_remuda_v1_fleet_service_proto_depIdxs = []int32{
 	14, // 14: remuda.v1.FleetService.NudgeService:input_type -> remuda.v1.NudgeServiceRequest
 	15, // 15: remuda.v1.FleetService.ListServices:input_type -> remuda.v1.ListServicesRequest
 	16, // 16: remuda.v1.FleetService.GetCost:input_type -> remuda.v1.GetCostRequest
-	17, // 17: remuda.v1.FleetService.Provision:output_type -> remuda.v1.ProvisionResponse
-	18, // 18: remuda.v1.FleetService.Release:output_type -> remuda.v1.ReleaseResponse
-	19, // 19: remuda.v1.FleetService.Refresh:output_type -> remuda.v1.RefreshResponse
-	20, // 20: remuda.v1.FleetService.GetInstance:output_type -> remuda.v1.GetInstanceResponse
-	21, // 21: remuda.v1.FleetService.ListInstances:output_type -> remuda.v1.ListInstancesResponse
-	22, // 22: remuda.v1.FleetService.TerminateInstance:output_type -> remuda.v1.TerminateInstanceResponse
-	23, // 23: remuda.v1.FleetService.HoldInstance:output_type -> remuda.v1.HoldInstanceResponse
-	24, // 24: remuda.v1.FleetService.Drain:output_type -> remuda.v1.DrainResponse
-	25, // 25: remuda.v1.FleetService.PausePool:output_type -> remuda.v1.PausePoolResponse
-	26, // 26: remuda.v1.FleetService.ResumePool:output_type -> remuda.v1.ResumePoolResponse
-	27, // 27: remuda.v1.FleetService.ListPools:output_type -> remuda.v1.ListPoolsResponse
-	28, // 28: remuda.v1.FleetService.WatchFleet:output_type -> remuda.v1.WatchFleetResponse
-	29, // 29: remuda.v1.FleetService.ExplainRun:output_type -> remuda.v1.ExplainRunResponse
-	30, // 30: remuda.v1.FleetService.HoldFleet:output_type -> remuda.v1.HoldFleetResponse
-	31, // 31: remuda.v1.FleetService.NudgeService:output_type -> remuda.v1.NudgeServiceResponse
-	32, // 32: remuda.v1.FleetService.ListServices:output_type -> remuda.v1.ListServicesResponse
-	33, // 33: remuda.v1.FleetService.GetCost:output_type -> remuda.v1.GetCostResponse
-	17, // [17:34] is the sub-list for method output_type
-	0,  // [0:17] is the sub-list for method input_type
+	17, // 17: remuda.v1.FleetService.ListBudgets:input_type -> remuda.v1.ListBudgetsRequest
+	18, // 18: remuda.v1.FleetService.Provision:output_type -> remuda.v1.ProvisionResponse
+	19, // 19: remuda.v1.FleetService.Release:output_type -> remuda.v1.ReleaseResponse
+	20, // 20: remuda.v1.FleetService.Refresh:output_type -> remuda.v1.RefreshResponse
+	21, // 21: remuda.v1.FleetService.GetInstance:output_type -> remuda.v1.GetInstanceResponse
+	22, // 22: remuda.v1.FleetService.ListInstances:output_type -> remuda.v1.ListInstancesResponse
+	23, // 23: remuda.v1.FleetService.TerminateInstance:output_type -> remuda.v1.TerminateInstanceResponse
+	24, // 24: remuda.v1.FleetService.HoldInstance:output_type -> remuda.v1.HoldInstanceResponse
+	25, // 25: remuda.v1.FleetService.Drain:output_type -> remuda.v1.DrainResponse
+	26, // 26: remuda.v1.FleetService.PausePool:output_type -> remuda.v1.PausePoolResponse
+	27, // 27: remuda.v1.FleetService.ResumePool:output_type -> remuda.v1.ResumePoolResponse
+	28, // 28: remuda.v1.FleetService.ListPools:output_type -> remuda.v1.ListPoolsResponse
+	29, // 29: remuda.v1.FleetService.WatchFleet:output_type -> remuda.v1.WatchFleetResponse
+	30, // 30: remuda.v1.FleetService.ExplainRun:output_type -> remuda.v1.ExplainRunResponse
+	31, // 31: remuda.v1.FleetService.HoldFleet:output_type -> remuda.v1.HoldFleetResponse
+	32, // 32: remuda.v1.FleetService.NudgeService:output_type -> remuda.v1.NudgeServiceResponse
+	33, // 33: remuda.v1.FleetService.ListServices:output_type -> remuda.v1.ListServicesResponse
+	34, // 34: remuda.v1.FleetService.GetCost:output_type -> remuda.v1.GetCostResponse
+	35, // 35: remuda.v1.FleetService.ListBudgets:output_type -> remuda.v1.ListBudgetsResponse
+	18, // [18:36] is the sub-list for method output_type
+	0,  // [0:18] is the sub-list for method input_type
 	0,  // [0:0] is the sub-list for extension type_name
 	0,  // [0:0] is the sub-list for extension extendee
 	0,  // [0:0] is the sub-list for field type_name

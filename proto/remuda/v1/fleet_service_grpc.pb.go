@@ -36,6 +36,7 @@ const (
 	FleetService_NudgeService_FullMethodName      = "/remuda.v1.FleetService/NudgeService"
 	FleetService_ListServices_FullMethodName      = "/remuda.v1.FleetService/ListServices"
 	FleetService_GetCost_FullMethodName           = "/remuda.v1.FleetService/GetCost"
+	FleetService_ListBudgets_FullMethodName       = "/remuda.v1.FleetService/ListBudgets"
 )
 
 // FleetServiceClient is the client API for FleetService service.
@@ -99,6 +100,8 @@ type FleetServiceClient interface {
 	ListServices(ctx context.Context, in *ListServicesRequest, opts ...grpc.CallOption) (*ListServicesResponse, error)
 	// GetCost says what the hosts were used for on some days, and what that cost. INVALID_ARGUMENT: also a first day that is too long ago.
 	GetCost(ctx context.Context, in *GetCostRequest, opts ...grpc.CallOption) (*GetCostResponse, error)
+	// ListBudgets says how much is used of what repositories and owners may spend in this month.
+	ListBudgets(ctx context.Context, in *ListBudgetsRequest, opts ...grpc.CallOption) (*ListBudgetsResponse, error)
 }
 
 type fleetServiceClient struct {
@@ -288,6 +291,16 @@ func (c *fleetServiceClient) GetCost(ctx context.Context, in *GetCostRequest, op
 	return out, nil
 }
 
+func (c *fleetServiceClient) ListBudgets(ctx context.Context, in *ListBudgetsRequest, opts ...grpc.CallOption) (*ListBudgetsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListBudgetsResponse)
+	err := c.cc.Invoke(ctx, FleetService_ListBudgets_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // FleetServiceServer is the server API for FleetService service.
 // All implementations must embed UnimplementedFleetServiceServer
 // for forward compatibility.
@@ -349,6 +362,8 @@ type FleetServiceServer interface {
 	ListServices(context.Context, *ListServicesRequest) (*ListServicesResponse, error)
 	// GetCost says what the hosts were used for on some days, and what that cost. INVALID_ARGUMENT: also a first day that is too long ago.
 	GetCost(context.Context, *GetCostRequest) (*GetCostResponse, error)
+	// ListBudgets says how much is used of what repositories and owners may spend in this month.
+	ListBudgets(context.Context, *ListBudgetsRequest) (*ListBudgetsResponse, error)
 	mustEmbedUnimplementedFleetServiceServer()
 }
 
@@ -409,6 +424,9 @@ func (UnimplementedFleetServiceServer) ListServices(context.Context, *ListServic
 }
 func (UnimplementedFleetServiceServer) GetCost(context.Context, *GetCostRequest) (*GetCostResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetCost not implemented")
+}
+func (UnimplementedFleetServiceServer) ListBudgets(context.Context, *ListBudgetsRequest) (*ListBudgetsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListBudgets not implemented")
 }
 func (UnimplementedFleetServiceServer) mustEmbedUnimplementedFleetServiceServer() {}
 func (UnimplementedFleetServiceServer) testEmbeddedByValue()                      {}
@@ -730,6 +748,24 @@ func _FleetService_GetCost_Handler(srv interface{}, ctx context.Context, dec fun
 	return interceptor(ctx, in, info, handler)
 }
 
+func _FleetService_ListBudgets_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListBudgetsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FleetServiceServer).ListBudgets(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: FleetService_ListBudgets_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FleetServiceServer).ListBudgets(ctx, req.(*ListBudgetsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // FleetService_ServiceDesc is the grpc.ServiceDesc for FleetService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -800,6 +836,10 @@ var FleetService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "GetCost",
 			Handler:    _FleetService_GetCost_Handler,
+		},
+		{
+			MethodName: "ListBudgets",
+			Handler:    _FleetService_ListBudgets_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -99,6 +99,8 @@ const (
 	Action_ACTION_START_JOB Action = 35
 	// A job of a workflow run is over; it is about no single host.
 	Action_ACTION_END_JOB Action = 36
+	// A budget is near its end, or used up; it is about no host.
+	Action_ACTION_WARN Action = 37
 )
 
 // Enum value maps for Action.
@@ -141,6 +143,7 @@ var (
 		34: "ACTION_WAKE",
 		35: "ACTION_START_JOB",
 		36: "ACTION_END_JOB",
+		37: "ACTION_WARN",
 	}
 	Action_value = map[string]int32{
 		"ACTION_UNSPECIFIED":    0,
@@ -180,6 +183,7 @@ var (
 		"ACTION_WAKE":           34,
 		"ACTION_START_JOB":      35,
 		"ACTION_END_JOB":        36,
+		"ACTION_WARN":           37,
 	}
 )
 
@@ -541,7 +545,7 @@ const file_remuda_v1_refresh_proto_rawDesc = "" +
 	"\adry_run\x18\x01 \x01(\bR\x06dryRun\"w\n" +
 	"\x0fRefreshResponse\x121\n" +
 	"\tdecisions\x18\x01 \x03(\v2\x13.remuda.v1.DecisionR\tdecisions\x121\n" +
-	"\tresources\x18\x02 \x03(\v2\x13.remuda.v1.ResourceR\tresources*\x95\x06\n" +
+	"\tresources\x18\x02 \x03(\v2\x13.remuda.v1.ResourceR\tresources*\xa6\x06\n" +
 	"\x06Action\x12\x16\n" +
 	"\x12ACTION_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rACTION_LAUNCH\x10\x01\x12\x10\n" +
@@ -580,7 +584,8 @@ const file_remuda_v1_refresh_proto_rawDesc = "" +
 	"\vACTION_REST\x10!\x12\x0f\n" +
 	"\vACTION_WAKE\x10\"\x12\x14\n" +
 	"\x10ACTION_START_JOB\x10#\x12\x12\n" +
-	"\x0eACTION_END_JOB\x10$*k\n" +
+	"\x0eACTION_END_JOB\x10$\x12\x0f\n" +
+	"\vACTION_WARN\x10%*k\n" +
 	"\x0eResourceChange\x12\x1f\n" +
 	"\x1bRESOURCE_CHANGE_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17RESOURCE_CHANGE_CREATED\x10\x01\x12\x1b\n" +

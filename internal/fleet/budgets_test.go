@@ -1,0 +1,282 @@
+package fleet_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/meter"
+	"github.com/remuda-ci/remuda/internal/policy/budget"
+	store "github.com/remuda-ci/remuda/internal/store/memory"
+)
+
+// unreadable is a store whose readings may not be had.
+type unreadable struct {
+	*store.Store
+	mu  sync.Mutex
+	err error
+}
+
+func (s *unreadable) setErr(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = err
+}
+
+func (s *unreadable) ReadingsOfDay(ctx context.Context, day string) ([]meter.Reading, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return nil, s.err
+	}
+	return s.Store.ReadingsOfDay(ctx, day)
+}
+
+// budgeted gives the repository of the tests ten dollars a month. A warning is due at eight.
+func budgeted(o *fleet.Options) {
+	priced(o)
+	o.Budgets = budget.List{{Owner: "other", Dollars: 100}, {Repository: repository, Dollars: 10, WarnPercent: 80}}
+}
+
+// spend has a repository use a host for some hours of today, at a dollar each.
+func (w *world) spend(ctx context.Context, repository, run string, hours int) {
+	w.t.Helper()
+	now := meter.At(time.Now())
+	ended := now + meter.Milli(hours)*60*60*1000
+	c := meter.Cycle{From: now, Launched: true, ClaimedAt: now, ReadyAt: now, ReleasedAt: ended, EndedAt: ended, User: meter.User{Repository: repository, RunID: run}}
+	r := meter.NewReading("spent-by-"+run, meter.Host{Pool: "default", InstanceType: "c6i.large", UsageClass: "on-demand"}, c)
+	if err := w.store.CreateReading(ctx, r); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+const usedUpWords = "limits.budgets allows repository acme/app $10.00 in 2000-01, and $"
+
+// A run of a repository whose budget is used up gets no host at once, neither warm nor cold. A run that has begun goes on, others are
+// served, and in the next month all are.
+func TestABudgetThatIsUsedUp(t *testing.T) {
+	inBubbleOf(t, budgeted, func(ctx context.Context, t *testing.T, w *world) {
+		begun := w.mustProvision(ctx, demand("1", "a", 1))
+		w.mustProvision(ctx, demand("2", "a", 1))
+		w.release(ctx, "2", true)
+		w.spend(ctx, repository, "9", 10)
+		if _, err := w.provision(ctx, demand("3", "a", 1)); err != nil {
+			t.Errorf("what was spent a moment ago is known: %v", err)
+		}
+		w.release(ctx, "3", true)
+		time.Sleep(11 * time.Minute)
+		before := w.machines()
+		_, err := w.provision(ctx, demand("4", "a", 2))
+		var short *fleet.ShortError
+		if !errors.As(err, &short) || !strings.Contains(err.Error(), usedUpWords) || !strings.Contains(err.Error(), "from 2000-02-01 on") {
+			t.Errorf("over its budget: %v", err)
+		}
+		if w.machines() != before || len(w.records(lifecycle.StateIdle)) != 1 {
+			t.Error("a host was given out or launched")
+		}
+		e, err := w.fleet.Explain(ctx, repository, "4", time.Now())
+		if said := strings.Join(e.Sentences, "\n"); err != nil || !strings.Contains(said, "and got none: "+usedUpWords) {
+			t.Errorf("%v: %s", err, said)
+		}
+		if n := w.told(lifecycle.ReasonBudgetUsedUp); n != 1 {
+			t.Errorf("the history has it %d times", n)
+		}
+		if r := w.record(begun[0].HostKey); r.State != lifecycle.StateRunning {
+			t.Errorf("the host of the run that had begun is %s", r.Condition())
+		}
+		if _, err := w.provision(ctx, demandOf("acme/site", "5", 1, 1, time.Minute)); err != nil {
+			t.Errorf("another repository: %v", err)
+		}
+		other := w.newFleet("other", budgeted)
+		p, err := other.NewProvision(demand("6", "a", 1))
+		if err == nil {
+			err = other.Drive(ctx, p, patience)
+		}
+		if !errors.As(err, &short) {
+			t.Errorf("at a replica that has just started: %v", err)
+		}
+	})
+}
+
+// A request that has one of its two hosts goes on looking for the other, when the budget is used up in between.
+func TestABudgetAndARequestThatHasBegun(t *testing.T) {
+	inBubbleOf(t, budgeted, func(ctx context.Context, t *testing.T, w *world) {
+		d := demandOf(repository, "1", 2, 2, 30*time.Minute)
+		d.Spec.UsageClass = lifecycle.UsageSpot // there is one such machine
+		asked := make(chan error, 1)
+		go func() {
+			_, err := w.provision(ctx, d)
+			asked <- err
+		}()
+		time.Sleep(time.Minute)
+		w.spend(ctx, repository, "9", 10)
+		time.Sleep(15 * time.Minute)
+		if n := len(w.serving("1")); n != 1 {
+			t.Errorf("it has %d hosts", n)
+		}
+		if err := <-asked; err == nil || strings.Contains(err.Error(), "limits.budgets") || !strings.Contains(err.Error(), "1 of 2 hosts were ready within 30m0s") {
+			t.Errorf("it ended with %v", err)
+		}
+	})
+}
+
+// A new month begins with nothing spent, however short a while ago the budgets were read.
+func TestABudgetInTheNextMonth(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, budgeted)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer synctest.Wait()
+		defer cancel()
+		time.Sleep(time.Until(time.Date(2000, 1, 31, 1, 0, 0, 0, time.UTC)))
+		w.spend(ctx, repository, "9", 12)
+		time.Sleep(time.Until(time.Date(2000, 1, 31, 23, 59, 0, 0, time.UTC)))
+		go w.agents(ctx)
+		if _, err := w.provision(ctx, demand("1", "a", 1)); err == nil {
+			t.Error("on the last day of January there is a host")
+		}
+		time.Sleep(time.Minute)
+		if _, err := w.provision(ctx, demand("2", "a", 1)); err != nil {
+			t.Errorf("on the first of February: %v", err)
+		}
+	})
+}
+
+// A spot host that EC2 takes back is replaced, though the budget is used up by then: the run has begun.
+func TestABudgetAndAReplacement(t *testing.T) {
+	noticeWorld(t, func(ctx context.Context, w *world, a *announced) {
+		w.fleet = w.newFleet("b", budgeted, func(o *fleet.Options) { o.Notices = a })
+		go w.fleet.Sweep(ctx)
+		h := w.mustProvision(ctx, replaced("1", 1))[0]
+		w.spend(ctx, repository, "9", 10)
+		time.Sleep(11 * time.Minute)
+		w.set(func() {
+			w.forge[h.HostKey] = func(p *lifecycle.Report) { p.InterruptionAt = time.Now().Add(2 * time.Minute) }
+		})
+		time.Sleep(10 * time.Minute)
+		all := w.replacements("1")
+		if len(all) != 1 || all[0].Outcome != lifecycle.OutcomeReady {
+			t.Errorf("the replacements are %+v", all)
+		}
+	})
+}
+
+// Every replica may sweep: the history has each news of a budget once in the month, and again when the budget was changed.
+func TestABudgetIsReportedOnce(t *testing.T) {
+	inBubbleOf(t, budgeted, func(ctx context.Context, t *testing.T, w *world) {
+		sweep := func(change ...func(*fleet.Options)) {
+			f := w.newFleet("b", change...)
+			if err := f.Drive(ctx, f.NewBudgetSweep(), patience); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := func(near, usedUp int) {
+			t.Helper()
+			if n, u := w.told(lifecycle.ReasonBudgetNear), w.told(lifecycle.ReasonBudgetUsedUp); n != near || u != usedUp {
+				t.Errorf("%d times near its end and %d times used up, want %d and %d", n, u, near, usedUp)
+			}
+			if page, err := w.store.EventsSince(ctx, lifecycle.PageOf{Limit: 100}); err != nil || len(page.Items) != near+usedUp {
+				t.Errorf("%v: %+v", err, page.Items)
+			}
+		}
+		w.spend(ctx, repository, "8", 7)
+		sweep(budgeted)
+		want(0, 0)
+		w.spend(ctx, repository, "9", 1)
+		sweep(budgeted)
+		sweep(budgeted)
+		want(1, 0)
+		w.spend(ctx, repository, "10", 2)
+		sweep(budgeted)
+		sweep(budgeted)
+		want(1, 1)
+		sweep(budgeted, func(o *fleet.Options) { o.Budgets[1].Dollars = 9 })
+		want(1, 2)
+		uses, _, err := w.fleet.Budgets(ctx, time.Now())
+		if err != nil || len(uses) != 2 || uses[0].Spent != 0 || uses[1].Spent != 10 || uses[1].Month != "2000-01" {
+			t.Errorf("%v: %+v", err, uses)
+		}
+	})
+}
+
+// The jobs of a repository whose budget is used up wait and take no slot, and say why. Those of others come first.
+func TestABudgetOfJobs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := jobWorld(t, 1)
+		w.fleet = w.newFleet("b", func(o *fleet.Options) { withJobs(o, w.hub, 1) }, budgeted)
+		w.spend(t.Context(), repository, "9", 10)
+		w.live(t, func(ctx context.Context) {
+			w.hub.queue(ctx, poolJob(1, time.Now()), time.Minute)
+			other := poolJob(2, time.Now())
+			other.Repository, other.RunID = "acme/site", "2"
+			w.hub.queue(ctx, other, time.Minute)
+			w.until("the job of the other repository runs", 2*time.Minute, w.ran(2))
+			time.Sleep(5 * time.Minute)
+			if w.ran(1)() {
+				t.Error("a job over the budget runs")
+			}
+			if turns := w.turns(); len(turns.Open) != 0 || turns.Assigned != 1 {
+				t.Errorf("not one slot was assigned, for the other job: %+v", turns)
+			}
+			e, err := w.fleet.Explain(ctx, repository, "1", time.Now())
+			said := strings.Join(e.Sentences, "\n")
+			if err != nil || !strings.Contains(said, "Why: "+usedUpWords) || !strings.Contains(said, "(budget_used_up). It gets a host from 2000-02-01 on") {
+				t.Errorf("%v: %s", err, said)
+			}
+			w.fleet = w.newFleet("c", func(o *fleet.Options) { withJobs(o, w.hub, 1) }, budgeted, func(o *fleet.Options) { o.Budgets[1].Dollars = 20 })
+			go w.fleet.ServeJobs(ctx)
+			synctest.Wait()
+			w.hub.queue(ctx, poolJob(3, time.Now()), time.Minute)
+			w.until("with a larger budget it runs", 5*time.Minute, w.ran(1))
+		})
+	})
+}
+
+// The minimum of a job pool is not kept for a repository whose budget is used up: its hosts would be paid for, and no job be let in.
+func TestABudgetOfAMinimum(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		minimum := func(o *fleet.JobOptions) {
+			p := o.Pools[jobPool]
+			p.Minimum, p.Repository, p.Scope = 1, repository, repository
+			o.Pools[jobPool] = p
+		}
+		w := jobWorld(t, 2, minimum)
+		w.fleet = w.newFleet("b", func(o *fleet.Options) { withJobs(o, w.hub, 2, minimum) }, budgeted)
+		w.live(t, func(ctx context.Context) {
+			w.until("a host listens", 2*time.Minute, func() bool { return len(w.records(lifecycle.StateRunning)) == 1 })
+			w.spend(ctx, repository, "9", 10)
+			w.until("it has gone back", 20*time.Minute, w.atRest)
+			time.Sleep(10 * time.Minute)
+			if !w.atRest() {
+				t.Errorf("%+v", w.turns())
+			}
+		})
+	})
+}
+
+// What a budget leaves is not guessed: while the store does not answer a request waits.
+func TestABudgetThatCannotBeRead(t *testing.T) {
+	inBubbleOf(t, budgeted, func(ctx context.Context, t *testing.T, w *world) {
+		lost := &unreadable{Store: w.store, err: lifecycle.ErrUnavailable}
+		w.fleet = w.newFleet("b", budgeted, func(o *fleet.Options) { o.Store = lost })
+		p, err := w.fleet.NewProvision(demand("1", "a", 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked := make(chan error, 1)
+		go func() { asked <- w.fleet.Drive(ctx, p, time.Minute) }()
+		time.Sleep(10 * time.Second)
+		if w.machines() > 0 {
+			t.Error("a host was launched")
+		}
+		lost.setErr(nil)
+		if err := <-asked; err != nil {
+			t.Error(err)
+		}
+	})
+}

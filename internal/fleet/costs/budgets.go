@@ -1,0 +1,136 @@
+package costs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/remuda-ci/remuda/internal/fleet/op"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/meter"
+	"github.com/remuda-ci/remuda/internal/logkey"
+	"github.com/remuda-ci/remuda/internal/policy/budget"
+)
+
+// Budgets knows how much of each budget is used. Its fields are set before the first call. It is safe for concurrent use.
+type Budgets struct {
+	Costs *Costs
+	List  budget.List
+	// Lag is how old what is known may be: to know more reads the hosts that live and what was used on two days.
+	Lag   time.Duration
+	Store Once
+	Log   hclog.Logger
+
+	mu     sync.Mutex
+	uses   []budget.Use
+	readAt time.Time
+}
+
+// Once remembers what was reported already.
+type Once interface {
+	// SeeOnce remembers an id of a kind until a time: ErrExists if it is remembered already.
+	SeeOnce(ctx context.Context, kind, id string, until time.Time) error
+}
+
+// Uses are how much of each budget is used in this month, as it was at readAt, at most Lag ago.
+func (b *Budgets) Uses(ctx context.Context, now time.Time) (uses []budget.Use, readAt time.Time, err error) {
+	if uses, readAt = b.known(); !readAt.IsZero() && now.Sub(readAt).Abs() < b.Lag && meter.MonthOf(meter.DayOf(readAt)) == meter.MonthOf(meter.DayOf(now)) {
+		return uses, readAt, nil
+	}
+	uses, err = b.read(ctx, now)
+	return uses, now, err
+}
+
+// Against finds the budget that keeps a repository's runs from more hosts; nil: none does.
+func (b *Budgets) Against(ctx context.Context, repository string, now time.Time) (*budget.Use, error) {
+	if !slices.ContainsFunc(b.List, func(l budget.Budget) bool { return l.Covers(repository) }) {
+		return nil, nil
+	}
+	uses, _, err := b.Uses(ctx, now)
+	return budget.Against(repository, uses), err
+}
+
+func (b *Budgets) known() ([]budget.Use, time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.uses, b.readAt
+}
+
+// read adds up what was spent since the month began.
+func (b *Budgets) read(ctx context.Context, now time.Time) ([]budget.Use, error) {
+	today := meter.DayOf(now)
+	month := meter.MonthOf(today)
+	report, err := b.Costs.Report(ctx, Query{By: ByRepository, Since: month + "-01", Until: today}, now)
+	if err != nil {
+		return nil, fmt.Errorf("read how much of the budgets is used: %w", err)
+	}
+	spent := map[string]float64{}
+	for _, row := range report.Rows {
+		spent[row.Repository] += row.Dollars
+	}
+	uses := b.List.Uses(month, spent)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.uses, b.readAt = uses, now
+	return uses, nil
+}
+
+// BudgetSweep reads how much of the budgets is used, and reports each that is near its end or used up, once in the month.
+type BudgetSweep struct {
+	op.Stages
+	env *Budgets
+	// news are the budgets that are left to be reported.
+	news []budget.Use
+}
+
+// NewSweep begins a sweep.
+func (b *Budgets) NewSweep() *BudgetSweep {
+	s := &BudgetSweep{env: b, Stages: b.Costs.Ops.Stages("budgets")}
+	s.Next = s.begin
+	return s
+}
+
+func (s *BudgetSweep) begin(ctx context.Context, now time.Time) (op.Progress, error) {
+	uses, err := s.env.read(ctx, now)
+	if err != nil {
+		return op.Again, err
+	}
+	for _, u := range uses {
+		if u.State() != budget.Within {
+			s.news = append(s.news, u)
+		}
+	}
+	return s.Then(s.report)
+}
+
+// budgetKind is the kind of the ids of reports. They are kept for longer than a month.
+const (
+	budgetKind  = "budget"
+	keepBudgets = 40 * 24 * time.Hour
+)
+
+// report reports a budget in the log and the history, unless a replica has done so in the month.
+func (s *BudgetSweep) report(ctx context.Context, now time.Time) (op.Progress, error) {
+	if len(s.news) == 0 {
+		return op.Done, nil
+	}
+	u := s.news[0]
+	why := u.Reason()
+	id := fmt.Sprintf("%s/%s/%s/%g", u.Month, why.Code, u.Name(), u.Dollars)
+	err := s.env.Store.SeeOnce(ctx, budgetKind, id, now.Add(keepBudgets))
+	switch {
+	case errors.Is(err, lifecycle.ErrExists):
+	case err != nil:
+		return op.Again, fmt.Errorf("report the budget of %s: %w", u.Name(), err)
+	default:
+		s.env.Log.Warn("much of a budget is used", logkey.Budget, u.Name(), logkey.Code, why.Code, logkey.Reason, why.Text)
+		s.Events.RecordEffect(lifecycle.Event{At: now, Repository: u.Repository, Action: lifecycle.ActionWarn, Code: why.Code, Reason: why.Text})
+	}
+	s.news = s.news[1:]
+	return op.Again, nil
+}
