@@ -64,6 +64,16 @@ func newPools(app *cli.App) *cobra.Command {
 	})
 }
 
+func newWaiting(app *cli.App) *cobra.Command {
+	var pool string
+	c := &cobra.Command{
+		Use: "waiting", Short: "Show the runs and jobs that wait for hosts, and why", GroupID: groupLook, Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return failure.Of("", app.Waiting(c.Context(), pool)) },
+	}
+	c.Flags().StringVar(&pool, "pool", "", "only what waits for hosts of this `POOL`")
+	return watched(app, c)
+}
+
 func newServices(app *cli.App) *cobra.Command {
 	return watched(app, &cobra.Command{
 		Use: "services", Short: "Show the services of runners on ECS: runners, jobs and what was decided last", GroupID: groupLook, Args: cobra.NoArgs,
@@ -115,14 +125,16 @@ func newWhy(app *cli.App) *cobra.Command {
 func newEvents(app *cli.App) *cobra.Command {
 	var f cli.EventsFlags
 	c := &cobra.Command{
-		Use: "events", Short: "Show what happens from now on; for a run or a host, also the last 24 hours", GroupID: groupLook, Args: cobra.NoArgs,
-		Example: "  remuda events\n  remuda events --run acme/shop/41\n  remuda events --host i-0b22a22eec53b9321 --follow=false\n  remuda events --output json",
-		RunE:    func(c *cobra.Command, _ []string) error { return failure.Of("", app.Events(c.Context(), f)) },
+		Use: "events", Short: "Show what happens from now on, and what happened in the last 24 hours", GroupID: groupLook, Args: cobra.NoArgs,
+		Example: "  remuda events\n  remuda events --run acme/shop/41\n  remuda events --host i-0b22a22eec53b9321 --follow=false\n" +
+			"  remuda events --since 1h --follow=false\n  remuda events --output json",
+		RunE: func(c *cobra.Command, _ []string) error { return failure.Of("", app.Events(c.Context(), f)) },
 	}
 	c.Flags().StringVar(&f.Run, "run", "", "only events of this `RUN`; with its repository, as acme/shop/41, the past ones too")
 	c.Flags().StringVar(&f.Host, "host", "", "only events of this `HOST`, the past ones too")
 	c.Flags().StringVar(&f.Pool, "pool", "", "only events of hosts of this `POOL`")
-	c.Flags().BoolVarP(&f.Follow, "follow", "f", true, "go on with what happens; --follow=false shows the past of a run or a host alone")
+	c.Flags().BoolVarP(&f.Follow, "follow", "f", true, "go on with what happens; --follow=false shows the past alone")
+	c.Flags().DurationVar(&f.Since, "since", 0, "what happened in so long, such as 1h, in the whole fleet; at most 24h")
 	_ = c.RegisterFlagCompletionFunc("host", completeHosts(app))
 	return c
 }

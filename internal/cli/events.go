@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/remuda-ci/remuda/internal/cli/failure"
 	"github.com/remuda-ci/remuda/internal/cli/output"
@@ -21,7 +22,9 @@ import (
 // EventsFlags say which events are shown.
 type EventsFlags struct {
 	Run, Host, Pool string
-	// Follow shows what happens from now on. The history of the last 24 hours is there for a run or a host alone.
+	// Since is how far back the history of the whole fleet is shown; 0: it is not. Of a run or a host all of it is.
+	Since time.Duration
+	// Follow shows what happens from now on.
 	Follow bool
 }
 
@@ -55,10 +58,14 @@ func (f EventsFlags) about() (subject.Subject, error) {
 	switch {
 	case f.Run != "" && f.Host != "":
 		return subject.Subject{}, failure.Misused("--run and --host exclude each other")
+	case f.Since != 0 && f.Run+f.Host != "":
+		return subject.Subject{}, failure.Misused("--since is for the whole fleet: of a run or a host all of the last 24 hours is shown")
+	case f.Since < 0 || f.Since > 24*time.Hour:
+		return subject.Subject{}, failure.Misused("--since: %s is not within the last 24h", f.Since)
 	case f.Host != "":
 		name, flag = f.Host, "--host"
-	case f.Run == "" && !f.Follow:
-		return subject.Subject{}, failure.Misused("--follow=false needs --run or --host: there is a history of one run or host, not of the fleet")
+	case f.Run == "" && f.Since == 0 && !f.Follow:
+		return subject.Subject{}, failure.Misused("--follow=false needs --run, --host or --since")
 	case f.Run == "":
 		return subject.Subject{}, nil
 	}
@@ -97,6 +104,9 @@ func (p *eventPrinter) watch(ctx context.Context) (grpc.ServerStreamingClient[re
 
 // history prints what is known of a run or a host.
 func (p *eventPrinter) history(ctx context.Context) error {
+	if p.flags.Since > 0 {
+		return p.last(ctx)
+	}
 	if p.about == (subject.Subject{}) || p.about.InstanceID == "" && p.about.Repository == "" && p.flags.Follow {
 		return nil
 	}
@@ -115,6 +125,28 @@ func (p *eventPrinter) history(ctx context.Context) error {
 		}
 	}
 	return err
+}
+
+// maxEvents is how many events a call has at most.
+const maxEvents = 10_000
+
+// last prints what happened in the last hours.
+func (p *eventPrinter) last(ctx context.Context) error {
+	req := &remudav1.ListEventsRequest{Since: durationpb.New(p.flags.Since), RowLimit: maxEvents}
+	resp, err := call(ctx, p.session, DefaultTimeout, "list events", p.fleet.ListEvents, req)
+	if err != nil {
+		return err
+	}
+	if from := resp.GetFromTime().AsTime(); p.app.Now().Sub(from) < p.flags.Since-time.Minute {
+		fmt.Fprintf(p.app.Stderr, "There were too many events to show: these are from %s on.\n", from.Local().Format(time.DateTime))
+	}
+	for _, e := range resp.GetEvents() {
+		p.seen[key(e)] = true
+		if err := p.print(ctx, e); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // follow prints what the stream sends until ctx ends, which is how a person leaves.

@@ -74,6 +74,7 @@ type (
 	OfRun       = explain.OfRun
 	Explanation = explain.Explanation
 	RunningJob  = explain.RunningJob
+	Wait        = explain.Wait
 	WaitAnswer  = waiting.Answer
 	Counts      = explain.Counts
 	CostBy      = costs.By
@@ -263,9 +264,19 @@ func (f *Fleet) WhyWaits(ctx context.Context, j lifecycle.Job, now time.Time) (w
 	return f.explain.WhyWaits(ctx, j, now)
 }
 
+// Waiting lists what waits for hosts; see explain.Explainer.Waiting.
+func (f *Fleet) Waiting(ctx context.Context, pool string, most int, now time.Time) (all []Wait, more bool, err error) {
+	return f.explain.Waiting(ctx, pool, most, now)
+}
+
 // Events lists the history; see explain.Explainer.Events.
 func (f *Fleet) Events(ctx context.Context, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Event], error) {
 	return f.explain.Events(ctx, page)
+}
+
+// History lists the newest events; see explain.Explainer.History.
+func (f *Fleet) History(ctx context.Context, instanceID string, since time.Time, limit int) (lifecycle.HostHistory, error) {
+	return f.explain.History(ctx, instanceID, since, limit)
 }
 
 // LastEvent is the page after the newest event; see explain.Explainer.LastEvent.

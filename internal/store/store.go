@@ -187,7 +187,7 @@ func (s Store) EventsOfRun(ctx context.Context, repository, runID string, page l
 	return s.backend.EventsOfRun(ctx, repository, runID, page)
 }
 
-// EventsOfInstance lists the newest events of a host, at most limit and none from before since, oldest first.
+// EventsOfInstance lists the newest events of a host, or with an empty id of the whole fleet, at most limit and none from before since, oldest first.
 func (s Store) EventsOfInstance(ctx context.Context, instanceID string, since time.Time, limit int) (_ lifecycle.HostHistory, err error) {
 	defer s.observed("", "events_of_instance", &err)
 	return s.backend.EventsOfInstance(ctx, instanceID, since, limit)
@@ -246,7 +246,7 @@ type Special interface {
 	AddEvents(ctx context.Context, events []lifecycle.Event) error
 	// EventsOfRun lists the history of a run, oldest first.
 	EventsOfRun(ctx context.Context, repository, runID string, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Event], error)
-	// EventsOfInstance lists the newest events of a host, at most limit and none before since, oldest first.
+	// EventsOfInstance lists the newest events of a host, or with an empty id of the whole fleet, at most limit and none before since, oldest first.
 	EventsOfInstance(ctx context.Context, instanceID string, since time.Time, limit int) (lifecycle.HostHistory, error)
 	// EventsSince lists the whole history after a page token, oldest first. Next is never empty.
 	EventsSince(ctx context.Context, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Event], error)

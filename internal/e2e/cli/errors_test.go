@@ -29,7 +29,7 @@ func TestExitCodes(t *testing.T) {
 		"an unknown class":                {2, "resource_class", []string{"provision", "acme/shop/41", "--class", "tiny"}},
 		"nothing to hold":                 {2, "--all", []string{"hold"}},
 		"a hold that is too long":         {2, "24h", []string{"hold", "i-1", "--for", "25h"}},
-		"a history of all":                {2, "--run or --host", []string{"events", "--follow=false"}},
+		"a history of all":                {2, "--run, --host or --since", []string{"events", "--follow=false"}},
 		"nothing to drain":                {2, "--pool, or --all", []string{"drain"}},
 		"a drain of two kinds":            {2, "--pool, or --all", []string{"drain", "i-1", "--all"}},
 		"an unknown pool to pause":        {3, "pause pool none: there is no pool \"none\"; configured: [default]", []string{"pause", "none"}},

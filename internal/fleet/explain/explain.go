@@ -242,6 +242,16 @@ func (ex *Explainer) Events(ctx context.Context, page lifecycle.PageOf) (lifecyc
 	return got, nil
 }
 
+// History lists the newest events since a time, at most limit, of a host or with an empty id of the whole fleet.
+func (ex *Explainer) History(ctx context.Context, instanceID string, since time.Time, limit int) (lifecycle.HostHistory, error) {
+	h, err := ex.Store.EventsOfInstance(ctx, instanceID, since, limit)
+	if err != nil {
+		return h, fmt.Errorf("list events: %w", err)
+	}
+	slices.SortStableFunc(h.Events, byTime) // each operation writes its own together
+	return h, nil
+}
+
 // LastEvent is the page after which nothing has happened yet.
 func (ex *Explainer) LastEvent(ctx context.Context) (lifecycle.PageOf, error) {
 	after, err := ex.Store.LastEvent(ctx)

@@ -17,9 +17,6 @@ import (
 	"github.com/remuda-ci/remuda/internal/policy/waiting"
 )
 
-// waitingRead is how many waiting jobs of a pool are read to find the place of one.
-const waitingRead = 1000
-
 // openJobsOf are the jobs of a run that are not over, the longest queued first; none where
 // there are no webhooks.
 func (ex *Explainer) openJobsOf(ctx context.Context, repository, runID string) ([]lifecycle.Job, error) {
@@ -155,51 +152,13 @@ func (ex *Explainer) waitsForPool(ctx context.Context, j lifecycle.Job, hold fle
 	return sentences, nil
 }
 
-// waitingFacts reads what waiting.Why decides from: the slots and the pause of the pool, the jobs before it, and the request of its slot.
+// waitingFacts reads what waiting.Why decides from about one job.
 func (ex *Explainer) waitingFacts(ctx context.Context, j lifecycle.Job, now time.Time) (waiting.Facts, error) {
-	f := waiting.Facts{Job: j, Maximum: ex.JobPools[j.Pool].Maximum, GitHubAway: ex.Hosts.GitHubHealth.Away(now)}
-	page, err := ex.JobStore.WaitingJobs(ctx, j.Pool, lifecycle.PageOf{Limit: waitingRead})
+	line, err := ex.lineOf(ctx, j.Pool, waitingRead, now)
 	if err != nil {
-		return f, fmt.Errorf("list the waiting jobs of pool %s: %w", j.Pool, err)
+		return waiting.Facts{}, err
 	}
-	f.Listed, f.More = len(page.Items), page.Next != ""
-	for i, o := range page.Items {
-		if o.ID == j.ID {
-			f.Place = i + 1
-			break
-		}
-		budget, err := ex.BudgetAgainst(ctx, o.Repository, now)
-		if err != nil {
-			return f, err
-		}
-		if strings.EqualFold(o.Scope, j.Scope) && budget == nil && !o.PassedOver(now) {
-			f.Before++
-		}
-	}
-	if f.Pause, err = ex.PauseOf(ctx, j.Pool, now); err != nil {
-		return f, err
-	}
-	if f.Budget, err = ex.BudgetAgainst(ctx, j.Repository, now); err != nil {
-		return f, err
-	}
-	table, err := ex.JobStore.SlotTable(ctx, j.Pool)
-	if err != nil {
-		return f, fmt.Errorf("read the slots of pool %s: %w", j.Pool, err)
-	}
-	f.Open = table.Open
-	slot := f.Slot()
-	if slot == nil {
-		return f, nil
-	}
-	q, err := ex.Store.Request(ctx, slot.Repository, slot.RunID(j.Pool), slot.RunID(j.Pool))
-	switch {
-	case errors.Is(err, lifecycle.ErrNotFound): // it is about to be written
-	case err != nil:
-		return f, fmt.Errorf("read the request of slot %d: %w", slot.Number, err)
-	default:
-		f.Request = &q
-	}
-	return f, nil
+	return line.facts(ctx, j, now)
 }
 
 // lackedLabel is a default label of GitHub's runner that a waiting job names and no host of its run has, or "". Where

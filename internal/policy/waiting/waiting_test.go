@@ -134,3 +134,41 @@ func TestTheLine(t *testing.T) {
 		}
 	}
 }
+
+func TestWhyARequestWaits(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*waiting.RequestFacts)
+		code   lifecycle.ReasonCode
+		text   string
+		next   string
+	}{
+		"nothing yet": {func(*waiting.RequestFacts) {}, lifecycle.ReasonRequestOpen, "1 of 2 hosts are taken", "launched until 10:10:00Z"},
+		"a paused pool": {
+			func(f *waiting.RequestFacts) {
+				f.Pause, f.Request.QuotaReason = pause.Pause{Pool: "default", Since: now, By: "ann"}, "pool default is paused"
+			},
+			lifecycle.ReasonPoolPaused, "pool default is paused since 2026-05-04T10:00:00Z by ann", "once the pool is resumed",
+		},
+		"a limit":     {func(f *waiting.RequestFacts) { f.Request.QuotaReason = "acme has 3 of 3 hosts" }, lifecycle.ReasonQuota, "acme has 3 of 3 hosts", "once there is room"},
+		"no capacity": {func(f *waiting.RequestFacts) { f.Request.Shortage = "no spot c5.large" }, lifecycle.ReasonShortage, "short: no spot c5.large", "again until 10:10:00Z"},
+		"GitHub away": {func(f *waiting.RequestFacts) { f.GitHubAway = true }, lifecycle.ReasonGitHubUnavailable, "GitHub does not answer", "answers again"},
+		"all are on their way": {
+			func(f *waiting.RequestFacts) {
+				f.Request.Spec.Count, f.Request.QuotaReason, f.Request.Shortage = 1, "it was full", "it was short"
+				f.Pause = pause.Pause{Pool: "default", Since: now}
+			},
+			lifecycle.ReasonWaitingForRegistration, "all 1 hosts are taken", "until 10:10:00Z",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := waiting.RequestFacts{Request: lifecycle.Request{
+				Spec: lifecycle.Spec{Count: 2, MinimumCount: 1}, Taken: []lifecycle.Taken{{InstanceID: "i-1"}}, Deadline: now.Add(10 * time.Minute),
+			}}
+			c.change(&f)
+			got := waiting.WhyRequest(f)
+			if got.Code != c.code || !strings.Contains(got.Text, c.text) || !strings.Contains(got.Next, c.next) {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+}

@@ -244,7 +244,7 @@ func (s *Store) EventsOfInstance(ctx context.Context, instanceID string, since t
 		for _, it := range out.Items {
 			found := s.soundEvents(it)
 			for _, e := range slices.Backward(found) {
-				if e.InstanceID == instanceID {
+				if instanceID == "" || e.InstanceID == instanceID {
 					newest = append(newest, e)
 				}
 				from = e.At

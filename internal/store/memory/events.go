@@ -42,7 +42,7 @@ func (s *Store) EventsOfInstance(ctx context.Context, instanceID string, since t
 	return read(ctx, s, "list events of instance", func() (lifecycle.HostHistory, error) {
 		var newest []lifecycle.Event
 		for _, e := range slices.Backward(s.events) {
-			if e.InstanceID == instanceID && len(newest) <= limit {
+			if (instanceID == "" || e.InstanceID == instanceID) && len(newest) <= limit {
 				newest = append(newest, e)
 			}
 		}

@@ -26,8 +26,9 @@ const (
 		WHERE repository = ?1 AND run_id = ?2 AND id > ?3 ORDER BY id LIMIT ?4`
 	selectEventsOfInstance = `SELECT id, doc FROM events
 		WHERE instance_id = ?1 ORDER BY id DESC LIMIT ?2`
-	selectEvents    = `SELECT id, doc FROM events WHERE id > ?1 ORDER BY id LIMIT ?2`
-	selectLastEvent = `SELECT coalesce(max(id), 0) FROM events`
+	selectNewestEvents = `SELECT id, doc FROM events ORDER BY id DESC LIMIT ?1`
+	selectEvents       = `SELECT id, doc FROM events WHERE id > ?1 ORDER BY id LIMIT ?2`
+	selectLastEvent    = `SELECT coalesce(max(id), 0) FROM events`
 )
 
 // Event ids are the row ids in hexadecimal, of one width so that they sort. Rows are numbered inside the
@@ -93,7 +94,11 @@ func (s *Store) EventsOfRun(ctx context.Context, repository, runID string, of li
 // EventsOfInstance lists the newest events of a host, at most limit and none from before since.
 func (s *Store) EventsOfInstance(ctx context.Context, instanceID string, since time.Time, limit int) (lifecycle.HostHistory, error) {
 	of := lifecycle.PageOf{Limit: limit + 1} // so that all are on one page
-	page, _, err := s.listEvents(ctx, "events of instance", of, selectEventsOfInstance, instanceID, int64(limit)+1)
+	query, args := selectEventsOfInstance, []any{instanceID, int64(limit) + 1}
+	if instanceID == "" {
+		query, args = selectNewestEvents, args[1:]
+	}
+	page, _, err := s.listEvents(ctx, "events of instance", of, query, args...)
 	if err != nil {
 		return lifecycle.HostHistory{}, err
 	}

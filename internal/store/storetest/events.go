@@ -101,6 +101,11 @@ func testEventsOfInstance(t *testing.T, w world) {
 		t.Error("an event has no id")
 	}
 	equal(t, "event", noRun, got.Events[1])
+	whole := []string{"1", "other host", "longer id", "2", "a request", "3"}
+	equal(t, "of the whole fleet", whole, reasons(w.historyOf(t, "", start, 10).Events))
+	newest := w.historyOf(t, "", start, 2)
+	equal(t, "the newest of the whole fleet", whole[4:], reasons(newest.Events))
+	equal(t, "where they begin", newest.Events[0].At, newest.From)
 	equal(t, "with what was earlier", []string{"too early", "1", "2", "3"}, reasons(w.historyOf(t, "i-a", time.Time{}, 10).Events))
 	if got := w.historyOf(t, "i-unheard-of", start, 10); len(got.Events) != 0 || !got.From.IsZero() {
 		t.Errorf("history of an unknown host: got %+v, want nothing", got)

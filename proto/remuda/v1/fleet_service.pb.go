@@ -24,8 +24,7 @@ var File_remuda_v1_fleet_service_proto protoreflect.FileDescriptor
 
 const file_remuda_v1_fleet_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1dremuda/v1/fleet_service.proto\x12\tremuda.v1\x1a\x14remuda/v1/cost.proto\x1a\x15remuda/v1/drain.proto\x1a\x14remuda/v1/hold.proto\x1a\x17remuda/v1/operate.proto\x1a\x15remuda/v1/pause.proto\x1a\x14remuda/v1/pool.proto\x1a\x19remuda/v1/provision.proto\x1a\x17remuda/v1/refresh.proto\x1a\x17remuda/v1/service.proto\x1a\x15remuda/v1/watch.proto2\xd6\n" +
-	"\n" +
+	"\x1dremuda/v1/fleet_service.proto\x12\tremuda.v1\x1a\x14remuda/v1/cost.proto\x1a\x15remuda/v1/drain.proto\x1a\x14remuda/v1/hold.proto\x1a\x17remuda/v1/operate.proto\x1a\x15remuda/v1/pause.proto\x1a\x14remuda/v1/pool.proto\x1a\x19remuda/v1/provision.proto\x1a\x17remuda/v1/refresh.proto\x1a\x17remuda/v1/service.proto\x1a\x17remuda/v1/waiting.proto\x1a\x15remuda/v1/watch.proto2\xef\v\n" +
 	"\fFleetService\x12F\n" +
 	"\tProvision\x12\x1b.remuda.v1.ProvisionRequest\x1a\x1c.remuda.v1.ProvisionResponse\x12@\n" +
 	"\aRelease\x12\x19.remuda.v1.ReleaseRequest\x1a\x1a.remuda.v1.ReleaseResponse\x12@\n" +
@@ -42,7 +41,10 @@ const file_remuda_v1_fleet_service_proto_rawDesc = "" +
 	"\n" +
 	"WatchFleet\x12\x1c.remuda.v1.WatchFleetRequest\x1a\x1d.remuda.v1.WatchFleetResponse0\x01\x12I\n" +
 	"\n" +
-	"ExplainRun\x12\x1c.remuda.v1.ExplainRunRequest\x1a\x1d.remuda.v1.ExplainRunResponse\x12F\n" +
+	"ListEvents\x12\x1c.remuda.v1.ListEventsRequest\x1a\x1d.remuda.v1.ListEventsResponse\x12I\n" +
+	"\n" +
+	"ExplainRun\x12\x1c.remuda.v1.ExplainRunRequest\x1a\x1d.remuda.v1.ExplainRunResponse\x12L\n" +
+	"\vListWaiting\x12\x1d.remuda.v1.ListWaitingRequest\x1a\x1e.remuda.v1.ListWaitingResponse\x12F\n" +
 	"\tHoldFleet\x12\x1b.remuda.v1.HoldFleetRequest\x1a\x1c.remuda.v1.HoldFleetResponse\x12O\n" +
 	"\fNudgeService\x12\x1e.remuda.v1.NudgeServiceRequest\x1a\x1f.remuda.v1.NudgeServiceResponse\x12O\n" +
 	"\fListServices\x12\x1e.remuda.v1.ListServicesRequest\x1a\x1f.remuda.v1.ListServicesResponse\x12@\n" +
@@ -62,30 +64,34 @@ var file_remuda_v1_fleet_service_proto_goTypes = []any{
 	(*ResumePoolRequest)(nil),         // 9: remuda.v1.ResumePoolRequest
 	(*ListPoolsRequest)(nil),          // 10: remuda.v1.ListPoolsRequest
 	(*WatchFleetRequest)(nil),         // 11: remuda.v1.WatchFleetRequest
-	(*ExplainRunRequest)(nil),         // 12: remuda.v1.ExplainRunRequest
-	(*HoldFleetRequest)(nil),          // 13: remuda.v1.HoldFleetRequest
-	(*NudgeServiceRequest)(nil),       // 14: remuda.v1.NudgeServiceRequest
-	(*ListServicesRequest)(nil),       // 15: remuda.v1.ListServicesRequest
-	(*GetCostRequest)(nil),            // 16: remuda.v1.GetCostRequest
-	(*ListBudgetsRequest)(nil),        // 17: remuda.v1.ListBudgetsRequest
-	(*ProvisionResponse)(nil),         // 18: remuda.v1.ProvisionResponse
-	(*ReleaseResponse)(nil),           // 19: remuda.v1.ReleaseResponse
-	(*RefreshResponse)(nil),           // 20: remuda.v1.RefreshResponse
-	(*GetInstanceResponse)(nil),       // 21: remuda.v1.GetInstanceResponse
-	(*ListInstancesResponse)(nil),     // 22: remuda.v1.ListInstancesResponse
-	(*TerminateInstanceResponse)(nil), // 23: remuda.v1.TerminateInstanceResponse
-	(*HoldInstanceResponse)(nil),      // 24: remuda.v1.HoldInstanceResponse
-	(*DrainResponse)(nil),             // 25: remuda.v1.DrainResponse
-	(*PausePoolResponse)(nil),         // 26: remuda.v1.PausePoolResponse
-	(*ResumePoolResponse)(nil),        // 27: remuda.v1.ResumePoolResponse
-	(*ListPoolsResponse)(nil),         // 28: remuda.v1.ListPoolsResponse
-	(*WatchFleetResponse)(nil),        // 29: remuda.v1.WatchFleetResponse
-	(*ExplainRunResponse)(nil),        // 30: remuda.v1.ExplainRunResponse
-	(*HoldFleetResponse)(nil),         // 31: remuda.v1.HoldFleetResponse
-	(*NudgeServiceResponse)(nil),      // 32: remuda.v1.NudgeServiceResponse
-	(*ListServicesResponse)(nil),      // 33: remuda.v1.ListServicesResponse
-	(*GetCostResponse)(nil),           // 34: remuda.v1.GetCostResponse
-	(*ListBudgetsResponse)(nil),       // 35: remuda.v1.ListBudgetsResponse
+	(*ListEventsRequest)(nil),         // 12: remuda.v1.ListEventsRequest
+	(*ExplainRunRequest)(nil),         // 13: remuda.v1.ExplainRunRequest
+	(*ListWaitingRequest)(nil),        // 14: remuda.v1.ListWaitingRequest
+	(*HoldFleetRequest)(nil),          // 15: remuda.v1.HoldFleetRequest
+	(*NudgeServiceRequest)(nil),       // 16: remuda.v1.NudgeServiceRequest
+	(*ListServicesRequest)(nil),       // 17: remuda.v1.ListServicesRequest
+	(*GetCostRequest)(nil),            // 18: remuda.v1.GetCostRequest
+	(*ListBudgetsRequest)(nil),        // 19: remuda.v1.ListBudgetsRequest
+	(*ProvisionResponse)(nil),         // 20: remuda.v1.ProvisionResponse
+	(*ReleaseResponse)(nil),           // 21: remuda.v1.ReleaseResponse
+	(*RefreshResponse)(nil),           // 22: remuda.v1.RefreshResponse
+	(*GetInstanceResponse)(nil),       // 23: remuda.v1.GetInstanceResponse
+	(*ListInstancesResponse)(nil),     // 24: remuda.v1.ListInstancesResponse
+	(*TerminateInstanceResponse)(nil), // 25: remuda.v1.TerminateInstanceResponse
+	(*HoldInstanceResponse)(nil),      // 26: remuda.v1.HoldInstanceResponse
+	(*DrainResponse)(nil),             // 27: remuda.v1.DrainResponse
+	(*PausePoolResponse)(nil),         // 28: remuda.v1.PausePoolResponse
+	(*ResumePoolResponse)(nil),        // 29: remuda.v1.ResumePoolResponse
+	(*ListPoolsResponse)(nil),         // 30: remuda.v1.ListPoolsResponse
+	(*WatchFleetResponse)(nil),        // 31: remuda.v1.WatchFleetResponse
+	(*ListEventsResponse)(nil),        // 32: remuda.v1.ListEventsResponse
+	(*ExplainRunResponse)(nil),        // 33: remuda.v1.ExplainRunResponse
+	(*ListWaitingResponse)(nil),       // 34: remuda.v1.ListWaitingResponse
+	(*HoldFleetResponse)(nil),         // 35: remuda.v1.HoldFleetResponse
+	(*NudgeServiceResponse)(nil),      // 36: remuda.v1.NudgeServiceResponse
+	(*ListServicesResponse)(nil),      // 37: remuda.v1.ListServicesResponse
+	(*GetCostResponse)(nil),           // 38: remuda.v1.GetCostResponse
+	(*ListBudgetsResponse)(nil),       // 39: remuda.v1.ListBudgetsResponse
 }
 var file_remuda_v1_fleet_service_proto_depIdxs = []int32{
 	0,  // 0: remuda.v1.FleetService.Provision:input_type -> remuda.v1.ProvisionRequest
@@ -100,32 +106,36 @@ var file_remuda_v1_fleet_service_proto_depIdxs = []int32{
 	9,  // 9: remuda.v1.FleetService.ResumePool:input_type -> remuda.v1.ResumePoolRequest
 	10, // 10: remuda.v1.FleetService.ListPools:input_type -> remuda.v1.ListPoolsRequest
 	11, // 11: remuda.v1.FleetService.WatchFleet:input_type -> remuda.v1.WatchFleetRequest
-	12, // 12: remuda.v1.FleetService.ExplainRun:input_type -> remuda.v1.ExplainRunRequest
-	13, // 13: remuda.v1.FleetService.HoldFleet:input_type -> remuda.v1.HoldFleetRequest
-	14, // 14: remuda.v1.FleetService.NudgeService:input_type -> remuda.v1.NudgeServiceRequest
-	15, // 15: remuda.v1.FleetService.ListServices:input_type -> remuda.v1.ListServicesRequest
-	16, // 16: remuda.v1.FleetService.GetCost:input_type -> remuda.v1.GetCostRequest
-	17, // 17: remuda.v1.FleetService.ListBudgets:input_type -> remuda.v1.ListBudgetsRequest
-	18, // 18: remuda.v1.FleetService.Provision:output_type -> remuda.v1.ProvisionResponse
-	19, // 19: remuda.v1.FleetService.Release:output_type -> remuda.v1.ReleaseResponse
-	20, // 20: remuda.v1.FleetService.Refresh:output_type -> remuda.v1.RefreshResponse
-	21, // 21: remuda.v1.FleetService.GetInstance:output_type -> remuda.v1.GetInstanceResponse
-	22, // 22: remuda.v1.FleetService.ListInstances:output_type -> remuda.v1.ListInstancesResponse
-	23, // 23: remuda.v1.FleetService.TerminateInstance:output_type -> remuda.v1.TerminateInstanceResponse
-	24, // 24: remuda.v1.FleetService.HoldInstance:output_type -> remuda.v1.HoldInstanceResponse
-	25, // 25: remuda.v1.FleetService.Drain:output_type -> remuda.v1.DrainResponse
-	26, // 26: remuda.v1.FleetService.PausePool:output_type -> remuda.v1.PausePoolResponse
-	27, // 27: remuda.v1.FleetService.ResumePool:output_type -> remuda.v1.ResumePoolResponse
-	28, // 28: remuda.v1.FleetService.ListPools:output_type -> remuda.v1.ListPoolsResponse
-	29, // 29: remuda.v1.FleetService.WatchFleet:output_type -> remuda.v1.WatchFleetResponse
-	30, // 30: remuda.v1.FleetService.ExplainRun:output_type -> remuda.v1.ExplainRunResponse
-	31, // 31: remuda.v1.FleetService.HoldFleet:output_type -> remuda.v1.HoldFleetResponse
-	32, // 32: remuda.v1.FleetService.NudgeService:output_type -> remuda.v1.NudgeServiceResponse
-	33, // 33: remuda.v1.FleetService.ListServices:output_type -> remuda.v1.ListServicesResponse
-	34, // 34: remuda.v1.FleetService.GetCost:output_type -> remuda.v1.GetCostResponse
-	35, // 35: remuda.v1.FleetService.ListBudgets:output_type -> remuda.v1.ListBudgetsResponse
-	18, // [18:36] is the sub-list for method output_type
-	0,  // [0:18] is the sub-list for method input_type
+	12, // 12: remuda.v1.FleetService.ListEvents:input_type -> remuda.v1.ListEventsRequest
+	13, // 13: remuda.v1.FleetService.ExplainRun:input_type -> remuda.v1.ExplainRunRequest
+	14, // 14: remuda.v1.FleetService.ListWaiting:input_type -> remuda.v1.ListWaitingRequest
+	15, // 15: remuda.v1.FleetService.HoldFleet:input_type -> remuda.v1.HoldFleetRequest
+	16, // 16: remuda.v1.FleetService.NudgeService:input_type -> remuda.v1.NudgeServiceRequest
+	17, // 17: remuda.v1.FleetService.ListServices:input_type -> remuda.v1.ListServicesRequest
+	18, // 18: remuda.v1.FleetService.GetCost:input_type -> remuda.v1.GetCostRequest
+	19, // 19: remuda.v1.FleetService.ListBudgets:input_type -> remuda.v1.ListBudgetsRequest
+	20, // 20: remuda.v1.FleetService.Provision:output_type -> remuda.v1.ProvisionResponse
+	21, // 21: remuda.v1.FleetService.Release:output_type -> remuda.v1.ReleaseResponse
+	22, // 22: remuda.v1.FleetService.Refresh:output_type -> remuda.v1.RefreshResponse
+	23, // 23: remuda.v1.FleetService.GetInstance:output_type -> remuda.v1.GetInstanceResponse
+	24, // 24: remuda.v1.FleetService.ListInstances:output_type -> remuda.v1.ListInstancesResponse
+	25, // 25: remuda.v1.FleetService.TerminateInstance:output_type -> remuda.v1.TerminateInstanceResponse
+	26, // 26: remuda.v1.FleetService.HoldInstance:output_type -> remuda.v1.HoldInstanceResponse
+	27, // 27: remuda.v1.FleetService.Drain:output_type -> remuda.v1.DrainResponse
+	28, // 28: remuda.v1.FleetService.PausePool:output_type -> remuda.v1.PausePoolResponse
+	29, // 29: remuda.v1.FleetService.ResumePool:output_type -> remuda.v1.ResumePoolResponse
+	30, // 30: remuda.v1.FleetService.ListPools:output_type -> remuda.v1.ListPoolsResponse
+	31, // 31: remuda.v1.FleetService.WatchFleet:output_type -> remuda.v1.WatchFleetResponse
+	32, // 32: remuda.v1.FleetService.ListEvents:output_type -> remuda.v1.ListEventsResponse
+	33, // 33: remuda.v1.FleetService.ExplainRun:output_type -> remuda.v1.ExplainRunResponse
+	34, // 34: remuda.v1.FleetService.ListWaiting:output_type -> remuda.v1.ListWaitingResponse
+	35, // 35: remuda.v1.FleetService.HoldFleet:output_type -> remuda.v1.HoldFleetResponse
+	36, // 36: remuda.v1.FleetService.NudgeService:output_type -> remuda.v1.NudgeServiceResponse
+	37, // 37: remuda.v1.FleetService.ListServices:output_type -> remuda.v1.ListServicesResponse
+	38, // 38: remuda.v1.FleetService.GetCost:output_type -> remuda.v1.GetCostResponse
+	39, // 39: remuda.v1.FleetService.ListBudgets:output_type -> remuda.v1.ListBudgetsResponse
+	20, // [20:40] is the sub-list for method output_type
+	0,  // [0:20] is the sub-list for method input_type
 	0,  // [0:0] is the sub-list for extension type_name
 	0,  // [0:0] is the sub-list for extension extendee
 	0,  // [0:0] is the sub-list for field type_name
@@ -145,6 +155,7 @@ func file_remuda_v1_fleet_service_proto_init() {
 	file_remuda_v1_provision_proto_init()
 	file_remuda_v1_refresh_proto_init()
 	file_remuda_v1_service_proto_init()
+	file_remuda_v1_waiting_proto_init()
 	file_remuda_v1_watch_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{

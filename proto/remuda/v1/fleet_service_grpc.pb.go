@@ -31,7 +31,9 @@ const (
 	FleetService_ResumePool_FullMethodName        = "/remuda.v1.FleetService/ResumePool"
 	FleetService_ListPools_FullMethodName         = "/remuda.v1.FleetService/ListPools"
 	FleetService_WatchFleet_FullMethodName        = "/remuda.v1.FleetService/WatchFleet"
+	FleetService_ListEvents_FullMethodName        = "/remuda.v1.FleetService/ListEvents"
 	FleetService_ExplainRun_FullMethodName        = "/remuda.v1.FleetService/ExplainRun"
+	FleetService_ListWaiting_FullMethodName       = "/remuda.v1.FleetService/ListWaiting"
 	FleetService_HoldFleet_FullMethodName         = "/remuda.v1.FleetService/HoldFleet"
 	FleetService_NudgeService_FullMethodName      = "/remuda.v1.FleetService/NudgeService"
 	FleetService_ListServices_FullMethodName      = "/remuda.v1.FleetService/ListServices"
@@ -87,9 +89,15 @@ type FleetServiceClient interface {
 	// operations may come out of turn: event_time tells, and for one host its assignment. A controld that is killed in that second loses
 	// them, and nothing else: the records say how things stand.
 	WatchFleet(ctx context.Context, in *WatchFleetRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchFleetResponse], error)
+	// ListEvents lists what happened in the last hours, oldest first, of the whole fleet or of one instance. Of a long history the newest part
+	// is listed.
+	ListEvents(ctx context.Context, in *ListEventsRequest, opts ...grpc.CallOption) (*ListEventsResponse, error)
 	// ExplainRun says why a run has, or does not have yet, what it asked for; or, of an instance, what led to its state and what it waits for.
 	// NOT_FOUND: the run has no request, no job that waits or runs and no event of the last 24 hours, or no such instance is known.
 	ExplainRun(ctx context.Context, in *ExplainRunRequest, opts ...grpc.CallOption) (*ExplainRunResponse, error)
+	// ListWaiting lists the requests and the jobs of job pools that wait for hosts, each with the reason and what happens next.
+	// NOT_FOUND: no such pool is configured.
+	ListWaiting(ctx context.Context, in *ListWaitingRequest, opts ...grpc.CallOption) (*ListWaitingResponse, error)
 	// HoldFleet stops every termination at once: no host is ended, whatever its threshold, until the hold is over. Hosts are still handed
 	// out, run jobs and are taken back. Safe to repeat; the last call counts.
 	HoldFleet(ctx context.Context, in *HoldFleetRequest, opts ...grpc.CallOption) (*HoldFleetResponse, error)
@@ -241,10 +249,30 @@ func (c *fleetServiceClient) WatchFleet(ctx context.Context, in *WatchFleetReque
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type FleetService_WatchFleetClient = grpc.ServerStreamingClient[WatchFleetResponse]
 
+func (c *fleetServiceClient) ListEvents(ctx context.Context, in *ListEventsRequest, opts ...grpc.CallOption) (*ListEventsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListEventsResponse)
+	err := c.cc.Invoke(ctx, FleetService_ListEvents_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *fleetServiceClient) ExplainRun(ctx context.Context, in *ExplainRunRequest, opts ...grpc.CallOption) (*ExplainRunResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ExplainRunResponse)
 	err := c.cc.Invoke(ctx, FleetService_ExplainRun_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *fleetServiceClient) ListWaiting(ctx context.Context, in *ListWaitingRequest, opts ...grpc.CallOption) (*ListWaitingResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListWaitingResponse)
+	err := c.cc.Invoke(ctx, FleetService_ListWaiting_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -349,9 +377,15 @@ type FleetServiceServer interface {
 	// operations may come out of turn: event_time tells, and for one host its assignment. A controld that is killed in that second loses
 	// them, and nothing else: the records say how things stand.
 	WatchFleet(*WatchFleetRequest, grpc.ServerStreamingServer[WatchFleetResponse]) error
+	// ListEvents lists what happened in the last hours, oldest first, of the whole fleet or of one instance. Of a long history the newest part
+	// is listed.
+	ListEvents(context.Context, *ListEventsRequest) (*ListEventsResponse, error)
 	// ExplainRun says why a run has, or does not have yet, what it asked for; or, of an instance, what led to its state and what it waits for.
 	// NOT_FOUND: the run has no request, no job that waits or runs and no event of the last 24 hours, or no such instance is known.
 	ExplainRun(context.Context, *ExplainRunRequest) (*ExplainRunResponse, error)
+	// ListWaiting lists the requests and the jobs of job pools that wait for hosts, each with the reason and what happens next.
+	// NOT_FOUND: no such pool is configured.
+	ListWaiting(context.Context, *ListWaitingRequest) (*ListWaitingResponse, error)
 	// HoldFleet stops every termination at once: no host is ended, whatever its threshold, until the hold is over. Hosts are still handed
 	// out, run jobs and are taken back. Safe to repeat; the last call counts.
 	HoldFleet(context.Context, *HoldFleetRequest) (*HoldFleetResponse, error)
@@ -410,8 +444,14 @@ func (UnimplementedFleetServiceServer) ListPools(context.Context, *ListPoolsRequ
 func (UnimplementedFleetServiceServer) WatchFleet(*WatchFleetRequest, grpc.ServerStreamingServer[WatchFleetResponse]) error {
 	return status.Error(codes.Unimplemented, "method WatchFleet not implemented")
 }
+func (UnimplementedFleetServiceServer) ListEvents(context.Context, *ListEventsRequest) (*ListEventsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListEvents not implemented")
+}
 func (UnimplementedFleetServiceServer) ExplainRun(context.Context, *ExplainRunRequest) (*ExplainRunResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ExplainRun not implemented")
+}
+func (UnimplementedFleetServiceServer) ListWaiting(context.Context, *ListWaitingRequest) (*ListWaitingResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListWaiting not implemented")
 }
 func (UnimplementedFleetServiceServer) HoldFleet(context.Context, *HoldFleetRequest) (*HoldFleetResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method HoldFleet not implemented")
@@ -658,6 +698,24 @@ func _FleetService_WatchFleet_Handler(srv interface{}, stream grpc.ServerStream)
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type FleetService_WatchFleetServer = grpc.ServerStreamingServer[WatchFleetResponse]
 
+func _FleetService_ListEvents_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListEventsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FleetServiceServer).ListEvents(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: FleetService_ListEvents_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FleetServiceServer).ListEvents(ctx, req.(*ListEventsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _FleetService_ExplainRun_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ExplainRunRequest)
 	if err := dec(in); err != nil {
@@ -672,6 +730,24 @@ func _FleetService_ExplainRun_Handler(srv interface{}, ctx context.Context, dec 
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(FleetServiceServer).ExplainRun(ctx, req.(*ExplainRunRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _FleetService_ListWaiting_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListWaitingRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FleetServiceServer).ListWaiting(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: FleetService_ListWaiting_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FleetServiceServer).ListWaiting(ctx, req.(*ListWaitingRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -818,8 +894,16 @@ var FleetService_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _FleetService_ListPools_Handler,
 		},
 		{
+			MethodName: "ListEvents",
+			Handler:    _FleetService_ListEvents_Handler,
+		},
+		{
 			MethodName: "ExplainRun",
 			Handler:    _FleetService_ExplainRun_Handler,
+		},
+		{
+			MethodName: "ListWaiting",
+			Handler:    _FleetService_ListWaiting_Handler,
 		},
 		{
 			MethodName: "HoldFleet",

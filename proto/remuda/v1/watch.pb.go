@@ -10,6 +10,7 @@ import (
 	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -251,6 +252,125 @@ func (x *WatchFleetResponse) GetEvent() *Event {
 	return nil
 }
 
+// ListEventsRequest asks for the history.
+type ListEventsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How far back, at most 24 hours. Unset: one hour.
+	Since *durationpb.Duration `protobuf:"bytes,1,opt,name=since,proto3" json:"since,omitempty"`
+	// Only events of this instance. Empty: all.
+	InstanceId string `protobuf:"bytes,2,opt,name=instance_id,json=instanceId,proto3" json:"instance_id,omitempty"`
+	// Events wanted at most, the newest of them, 0 to 10000. 0: 1000.
+	RowLimit      int32 `protobuf:"varint,3,opt,name=row_limit,json=rowLimit,proto3" json:"row_limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListEventsRequest) Reset() {
+	*x = ListEventsRequest{}
+	mi := &file_remuda_v1_watch_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListEventsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListEventsRequest) ProtoMessage() {}
+
+func (x *ListEventsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_remuda_v1_watch_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListEventsRequest.ProtoReflect.Descriptor instead.
+func (*ListEventsRequest) Descriptor() ([]byte, []int) {
+	return file_remuda_v1_watch_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *ListEventsRequest) GetSince() *durationpb.Duration {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *ListEventsRequest) GetInstanceId() string {
+	if x != nil {
+		return x.InstanceId
+	}
+	return ""
+}
+
+func (x *ListEventsRequest) GetRowLimit() int32 {
+	if x != nil {
+		return x.RowLimit
+	}
+	return 0
+}
+
+// ListEventsResponse has it.
+type ListEventsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The events, oldest first.
+	Events []*Event `protobuf:"bytes,1,rep,name=events,proto3" json:"events,omitempty"`
+	// From when on all events are there: later than was asked for, if there are more than wanted, or more than one question reads.
+	FromTime      *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=from_time,json=fromTime,proto3" json:"from_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListEventsResponse) Reset() {
+	*x = ListEventsResponse{}
+	mi := &file_remuda_v1_watch_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListEventsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListEventsResponse) ProtoMessage() {}
+
+func (x *ListEventsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_remuda_v1_watch_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListEventsResponse.ProtoReflect.Descriptor instead.
+func (*ListEventsResponse) Descriptor() ([]byte, []int) {
+	return file_remuda_v1_watch_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *ListEventsResponse) GetEvents() []*Event {
+	if x != nil {
+		return x.Events
+	}
+	return nil
+}
+
+func (x *ListEventsResponse) GetFromTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.FromTime
+	}
+	return nil
+}
+
 // ExplainRunRequest names one workflow run, one job or one instance.
 type ExplainRunRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -269,7 +389,7 @@ type ExplainRunRequest struct {
 
 func (x *ExplainRunRequest) Reset() {
 	*x = ExplainRunRequest{}
-	mi := &file_remuda_v1_watch_proto_msgTypes[3]
+	mi := &file_remuda_v1_watch_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -281,7 +401,7 @@ func (x *ExplainRunRequest) String() string {
 func (*ExplainRunRequest) ProtoMessage() {}
 
 func (x *ExplainRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_remuda_v1_watch_proto_msgTypes[3]
+	mi := &file_remuda_v1_watch_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -294,7 +414,7 @@ func (x *ExplainRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainRunRequest.ProtoReflect.Descriptor instead.
 func (*ExplainRunRequest) Descriptor() ([]byte, []int) {
-	return file_remuda_v1_watch_proto_rawDescGZIP(), []int{3}
+	return file_remuda_v1_watch_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ExplainRunRequest) GetRepository() string {
@@ -338,7 +458,7 @@ type ExplainRunResponse struct {
 
 func (x *ExplainRunResponse) Reset() {
 	*x = ExplainRunResponse{}
-	mi := &file_remuda_v1_watch_proto_msgTypes[4]
+	mi := &file_remuda_v1_watch_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -350,7 +470,7 @@ func (x *ExplainRunResponse) String() string {
 func (*ExplainRunResponse) ProtoMessage() {}
 
 func (x *ExplainRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_remuda_v1_watch_proto_msgTypes[4]
+	mi := &file_remuda_v1_watch_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -363,7 +483,7 @@ func (x *ExplainRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainRunResponse.ProtoReflect.Descriptor instead.
 func (*ExplainRunResponse) Descriptor() ([]byte, []int) {
-	return file_remuda_v1_watch_proto_rawDescGZIP(), []int{4}
+	return file_remuda_v1_watch_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ExplainRunResponse) GetSentences() []string {
@@ -384,7 +504,7 @@ var File_remuda_v1_watch_proto protoreflect.FileDescriptor
 
 const file_remuda_v1_watch_proto_rawDesc = "" +
 	"\n" +
-	"\x15remuda/v1/watch.proto\x12\tremuda.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18remuda/v1/instance.proto\x1a\x17remuda/v1/refresh.proto\"\x9b\x03\n" +
+	"\x15remuda/v1/watch.proto\x12\tremuda.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18remuda/v1/instance.proto\x1a\x17remuda/v1/refresh.proto\"\x9b\x03\n" +
 	"\x05Event\x129\n" +
 	"\n" +
 	"event_time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\teventTime\x12)\n" +
@@ -410,7 +530,16 @@ const file_remuda_v1_watch_proto_rawDesc = "" +
 	"\x11WatchFleetRequest\x12D\n" +
 	"\x06run_id\x18\x01 \x01(\tB-\xbaH*\xd8\x01\x01r%2#^[0-9A-Za-z][0-9A-Za-z_.:-]{0,127}$R\x05runId\"<\n" +
 	"\x12WatchFleetResponse\x12&\n" +
-	"\x05event\x18\x01 \x01(\v2\x10.remuda.v1.EventR\x05event\"\x92\b\n" +
+	"\x05event\x18\x01 \x01(\v2\x10.remuda.v1.EventR\x05event\"\xcd\x01\n" +
+	"\x11ListEventsRequest\x12?\n" +
+	"\x05since\x18\x01 \x01(\v2\x19.google.protobuf.DurationB\x0e\xbaH\v\xaa\x01\b\"\x04\b\x80\xa3\x052\x00R\x05since\x12N\n" +
+	"\vinstance_id\x18\x02 \x01(\tB-\xbaH*\xd8\x01\x01r%2#^[0-9A-Za-z][0-9A-Za-z_.:-]{0,127}$R\n" +
+	"instanceId\x12'\n" +
+	"\trow_limit\x18\x03 \x01(\x05B\n" +
+	"\xbaH\a\x1a\x05\x18\x90N(\x00R\browLimit\"w\n" +
+	"\x12ListEventsResponse\x12(\n" +
+	"\x06events\x18\x01 \x03(\v2\x10.remuda.v1.EventR\x06events\x127\n" +
+	"\tfrom_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\bfromTime\"\x92\b\n" +
 	"\x11ExplainRunRequest\x12\x89\x03\n" +
 	"\n" +
 	"repository\x18\x01 \x01(\tB\xe8\x02\xbaH\xe4\x02\xba\x01\xdd\x02\n" +
@@ -440,29 +569,35 @@ func file_remuda_v1_watch_proto_rawDescGZIP() []byte {
 	return file_remuda_v1_watch_proto_rawDescData
 }
 
-var file_remuda_v1_watch_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_remuda_v1_watch_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_remuda_v1_watch_proto_goTypes = []any{
 	(*Event)(nil),                 // 0: remuda.v1.Event
 	(*WatchFleetRequest)(nil),     // 1: remuda.v1.WatchFleetRequest
 	(*WatchFleetResponse)(nil),    // 2: remuda.v1.WatchFleetResponse
-	(*ExplainRunRequest)(nil),     // 3: remuda.v1.ExplainRunRequest
-	(*ExplainRunResponse)(nil),    // 4: remuda.v1.ExplainRunResponse
-	(*timestamppb.Timestamp)(nil), // 5: google.protobuf.Timestamp
-	(Action)(0),                   // 6: remuda.v1.Action
-	(State)(0),                    // 7: remuda.v1.State
+	(*ListEventsRequest)(nil),     // 3: remuda.v1.ListEventsRequest
+	(*ListEventsResponse)(nil),    // 4: remuda.v1.ListEventsResponse
+	(*ExplainRunRequest)(nil),     // 5: remuda.v1.ExplainRunRequest
+	(*ExplainRunResponse)(nil),    // 6: remuda.v1.ExplainRunResponse
+	(*timestamppb.Timestamp)(nil), // 7: google.protobuf.Timestamp
+	(Action)(0),                   // 8: remuda.v1.Action
+	(State)(0),                    // 9: remuda.v1.State
+	(*durationpb.Duration)(nil),   // 10: google.protobuf.Duration
 }
 var file_remuda_v1_watch_proto_depIdxs = []int32{
-	5, // 0: remuda.v1.Event.event_time:type_name -> google.protobuf.Timestamp
-	6, // 1: remuda.v1.Event.action:type_name -> remuda.v1.Action
-	7, // 2: remuda.v1.Event.from_state:type_name -> remuda.v1.State
-	7, // 3: remuda.v1.Event.to_state:type_name -> remuda.v1.State
-	0, // 4: remuda.v1.WatchFleetResponse.event:type_name -> remuda.v1.Event
-	0, // 5: remuda.v1.ExplainRunResponse.events:type_name -> remuda.v1.Event
-	6, // [6:6] is the sub-list for method output_type
-	6, // [6:6] is the sub-list for method input_type
-	6, // [6:6] is the sub-list for extension type_name
-	6, // [6:6] is the sub-list for extension extendee
-	0, // [0:6] is the sub-list for field type_name
+	7,  // 0: remuda.v1.Event.event_time:type_name -> google.protobuf.Timestamp
+	8,  // 1: remuda.v1.Event.action:type_name -> remuda.v1.Action
+	9,  // 2: remuda.v1.Event.from_state:type_name -> remuda.v1.State
+	9,  // 3: remuda.v1.Event.to_state:type_name -> remuda.v1.State
+	0,  // 4: remuda.v1.WatchFleetResponse.event:type_name -> remuda.v1.Event
+	10, // 5: remuda.v1.ListEventsRequest.since:type_name -> google.protobuf.Duration
+	0,  // 6: remuda.v1.ListEventsResponse.events:type_name -> remuda.v1.Event
+	7,  // 7: remuda.v1.ListEventsResponse.from_time:type_name -> google.protobuf.Timestamp
+	0,  // 8: remuda.v1.ExplainRunResponse.events:type_name -> remuda.v1.Event
+	9,  // [9:9] is the sub-list for method output_type
+	9,  // [9:9] is the sub-list for method input_type
+	9,  // [9:9] is the sub-list for extension type_name
+	9,  // [9:9] is the sub-list for extension extendee
+	0,  // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_remuda_v1_watch_proto_init() }
@@ -478,7 +613,7 @@ func file_remuda_v1_watch_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_remuda_v1_watch_proto_rawDesc), len(file_remuda_v1_watch_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   5,
+			NumMessages:   7,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

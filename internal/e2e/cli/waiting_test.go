@@ -1,0 +1,33 @@
+package cli_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestWaiting: a run that waits is listed with its reason until it has its host, and the history of the fleet has what happened to it.
+func TestWaiting(t *testing.T) {
+	s := newStage(t)
+	if got := s.remuda("waiting"); got.code != 0 || got.stdout != "" || !strings.Contains(got.stderr, "Nothing waits for hosts.") {
+		t.Errorf("a new fleet: %+v", got)
+	}
+	s.must("pause", "default")
+	asked := s.begin("provision", "acme/shop/41")
+	for !strings.Contains(s.must("waiting", "--pool", "default"), "pool_paused") { // until the time of the test is over
+	}
+	if got := s.must("waiting", "-o", "wide"); !strings.Contains(got, "acme/shop") || !strings.Contains(got, "It gets hosts once the pool is resumed") {
+		t.Errorf("while its pool is paused:\n%s", got)
+	}
+	s.fails(3, "there is no pool \"other\"", "waiting", "--pool", "other")
+	s.must("resume", "default")
+	asked.interrupt()
+	s.must("provision", "acme/shop/42")
+	history := s.must("events", "--since", "1h", "--follow=false")
+	for _, want := range []string{"is paused since", "was resumed by", "launched for run 42"} {
+		if !strings.Contains(history, want) {
+			t.Errorf("the history lacks %q:\n%s", want, history)
+		}
+	}
+	s.fails(2, "--since: 25h0m0s is not within the last 24h", "events", "--since", "25h")
+	s.fails(2, "--since is for the whole fleet", "events", "--since", "1h", "--run", "acme/shop/41")
+}
