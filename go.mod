@@ -6,6 +6,7 @@ require (
 	buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go v1.36.12-20260825204119-511051f7f437.1 // the types of the rules in our protos
 	buf.build/go/protovalidate v1.4.0 // checks requests against the rules in their protos
 	charm.land/bubbletea/v2 v2.1.1 // the live view of remuda top
+	connectrpc.com/connect v1.21.1 // the reads over HTTP, as JSON and for browsers
 	github.com/aws/aws-sdk-go-v2 v1.47.7 // AWS (given)
 	github.com/aws/aws-sdk-go-v2/config v1.33.15 // its region and credentials
 	github.com/aws/aws-sdk-go-v2/credentials v1.20.15 // tests: the credentials that emulators take
@@ -39,6 +40,7 @@ require (
 	github.com/spf13/cobra v1.10.2 // the commands of remuda, their completion and man pages
 	go.yaml.in/yaml/v3 v3.0.6 // configuration, with the place of each value
 	go.yaml.in/yaml/v4 v4.0.0-rc.3 // the positions that actionlint speaks in
+	golang.org/x/net v0.60.0 // tests: the HTML of the page
 	golang.org/x/sync v0.24.0 // one call at a time for a token
 	golang.org/x/sys v0.49.0 // inotify, pidfds and file systems of a host
 	golang.org/x/time v0.16.0 // pacing
@@ -101,7 +103,6 @@ require (
 	github.com/spf13/pflag v1.0.9 // indirect
 	github.com/xo/terminfo v1.0.0 // indirect
 	golang.org/x/exp v0.0.0-20260820142414-ca536658362e // indirect
-	golang.org/x/net v0.60.0 // indirect
 	golang.org/x/oauth2 v0.37.0 // indirect
 	golang.org/x/text v0.42.0 // indirect
 	google.golang.org/genproto/googleapis/api v0.0.0-20260819154853-08b0e4226688 // indirect

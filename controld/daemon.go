@@ -23,11 +23,13 @@ import (
 	"github.com/remuda-ci/remuda/internal/inputs"
 	"github.com/remuda-ci/remuda/internal/instrument"
 	"github.com/remuda-ci/remuda/internal/logkey"
+	"github.com/remuda-ci/remuda/internal/page"
 	"github.com/remuda-ci/remuda/internal/server"
 	"github.com/remuda-ci/remuda/internal/server/idtoken"
 	"github.com/remuda-ci/remuda/internal/store"
 	"github.com/remuda-ci/remuda/internal/telemetry"
 	"github.com/remuda-ci/remuda/internal/web"
+	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
 // drainWithin is how long calls may go on after a signal. A call that is cut off then has its progress in the
@@ -134,7 +136,11 @@ func (d *daemon) front(c *config.Config, in *inputs.Inputs) error {
 	if d.grpc, err = server.New(calls); err != nil {
 		return err
 	}
-	d.web, err = web.New(d.webOptions(c, in))
+	o, err := d.webOptions(c, in)
+	if err != nil {
+		return err
+	}
+	d.web, err = web.New(o)
 	return err
 }
 
@@ -146,12 +152,25 @@ func (d *daemon) serverOptions(c *config.Config, in *inputs.Inputs) (o server.Op
 }
 
 // webOptions are what the HTTP server is made with. The gRPC server must be there, whose calls workers make over HTTP.
-func (d *daemon) webOptions(c *config.Config, in *inputs.Inputs) web.Options {
-	o := web.Options{Ready: d.ready, Metrics: d.gauges(c).Before(d.metrics.Handler()), Webhooks: d.webhooks(in), Log: d.log.Named("http")}
+func (d *daemon) webOptions(c *config.Config, in *inputs.Inputs) (o web.Options, err error) {
+	o = web.Options{Ready: d.ready, Metrics: d.gauges(c).Before(d.metrics.Handler()), Webhooks: d.webhooks(in), Log: d.log.Named("http")}
 	if len(c.Services) > 0 {
 		o.Workers = web.NewWorkerRoutes(d.grpc.Workers(), d.log.Named("workers"))
 	}
 	o.Scale = d.scale(c)
+	if c.Page != nil {
+		o.PagePaths = page.Paths
+		o.Page, err = page.New(d.pageOptions(c))
+	}
+	return o, err
+}
+
+// pageOptions are what the page is made with. It calls the gRPC server in this process.
+func (d *daemon) pageOptions(c *config.Config) page.Options {
+	o := page.Options{Fleet: remudav1.NewFleetServiceClient(d.grpc.Viewer("the page")), Version: telemetry.Version, Log: d.log.Named("page")}
+	if file := c.Page.TokenFile; file != "" {
+		o.Tokens = server.TokenFile(file)
+	}
 	return o
 }
 

@@ -366,6 +366,7 @@ var keyRows = []keyRow{
 	{key: "cost.prices[].region", value: "eu-west-1", with: withPrice, got: ofPrice("m5.large", "spot"), want: 0.0384},
 	{key: "cost.prices[].dollars_per_hour", value: "3", with: withPrice, got: ofPrice("m5.large", "spot"), want: 3.},
 	{key: "cost.spot_percent", value: "50", got: ofPrice("m5.large", "spot"), want: 0.048},
+	{key: "page.token_file", value: "DIR/worker", got: func(w *wired) any { return w.d.pageOptions(w.c).Tokens != nil }, want: true},
 	{key: "limits.budgets[].repository", value: "Acme/Shop", with: withBudget, got: ofBudget(func(b budget.Budget) any { return b.Repository }), want: "acme/shop"},
 	{key: "limits.budgets[].owner", value: "Acme", with: withOwnersBudget, got: ofBudget(func(b budget.Budget) any { return b.Owner }), want: "acme"},
 	{key: "limits.budgets[].dollars_per_month", value: "7.5", with: withBudget, got: ofBudget(func(b budget.Budget) any { return b.Dollars }), want: 7.5},

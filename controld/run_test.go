@@ -34,6 +34,7 @@ func TestRunSuggestsWhatWorks(t *testing.T) {
 		want string
 	}{
 		"none":           {nil, "snapshot --state-dir /s |"},
+		"the page":       {nil, "In a browser: http://127.0.0.1:2/ui/\n"},
 		"another flag":   {[]string{"--state-dir", "/s"}, "snapshot --state-dir /s |"},
 		"one":            {[]string{"--config", "my pools.yaml"}, `snapshot --state-dir /s --config my\ pools.yaml |`},
 		"one that boots": {[]string{"--config", boots}, "dev --config " + boots + "\n"},

@@ -250,7 +250,8 @@ func (b *bench) make(text string) (*wired, error) {
 	errs := []error{err}
 	w.server, err = w.d.serverOptions(c, in)
 	errs = append(errs, err)
-	w.web = w.d.webOptions(c, in)
+	w.web, err = w.d.webOptions(c, in)
+	errs = append(errs, err)
 	w.github = githubOptions(c, in, w.d.presence.Count, w.d.log)
 	if c.Backend() == config.BackendAWS {
 		w.store = storeOptions(c, w.d.log)

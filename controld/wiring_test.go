@@ -74,7 +74,7 @@ func TestDevWins(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	withEnv := strings.NewReplacer("  token_file:", "  # token_file:", "  # token_env:", "  token_env:").Replace(string(example))
+	withEnv := strings.NewReplacer("  token_file: /etc/remuda/credentials/github-token", "  # token_file:", "  # token_env:", "  token_env:").Replace(string(example))
 	withApps := strings.NewReplacer("  token_file: /etc/remuda/credentials/github-token", "  apps: [{app_id: 1, private_key_file: /k}]").Replace(string(example))
 	ignored := func(credential string) []string {
 		return []string{
@@ -105,6 +105,9 @@ func TestDevWins(t *testing.T) {
 				}
 			}
 			want.ForDev, want.Ignored = true, test.ignored
+			if want.Page == nil {
+				want.Page = &config.Page{}
+			}
 			want.GRPC = config.GRPC{Addr: "127.0.0.1:0"}
 			want.HTTP.Addr = "127.0.0.1:0"
 			want.Store.SQLite.Path = filepath.Join(o.StateDir, "remuda.db")

@@ -124,6 +124,8 @@ var rooms = []room{
 	{"internal/secretfile", []string{"internal/lifecycle"}, "it reads secrets, whatever they are for"},
 	{"internal/cli", []string{"proto", "internal/plan", "internal/policy", "internal/lifecycle", "internal/safefile", "internal/telemetry"},
 		"it speaks to controld by the contract, so it knows nothing of what is behind it"},
+	{"internal/page", []string{"proto", "internal/cli", "internal/lifecycle"},
+		"it shows in a browser what remuda shows, and reads by the contract as remuda does"},
 	{"internal/plan", []string{"internal/policy", "internal/lifecycle"}, "it reads a fleet from a file and prints what policy decides about it"},
 	{"internal/cost", []string{"internal/aws"}, "it turns counts of calls into dollars, from any caller"},
 	{"internal/awstest", []string{"internal/aws", "internal/compute", "internal/lifecycle"},

@@ -24,10 +24,12 @@ type Config struct {
 	// WithoutHosts, which no file says, is a file with services and nothing that is about hosts: such a fleet only scales
 	// services and keeps their queues.
 	WithoutHosts bool
-	GRPC         GRPC    `yaml:"grpc"`
-	HTTP         HTTP    `yaml:"http"`
-	Store        Store   `yaml:"store"`
-	Compute      Compute `yaml:"compute"`
+	GRPC         GRPC `yaml:"grpc"`
+	HTTP         HTTP `yaml:"http"`
+	// Page is nil when there is no page for people.
+	Page    *Page   `yaml:"page"`
+	Store   Store   `yaml:"store"`
+	Compute Compute `yaml:"compute"`
 	// AWS is nil when records and hosts are on this machine. With it, records are in DynamoDB, the queue is
 	// in SQS and hosts are EC2 instances, and neither Store nor Compute counts.
 	AWS    *AWS   `yaml:"aws"`
@@ -73,6 +75,12 @@ type TLS struct {
 // HTTP is where health, metrics and webhooks are served.
 type HTTP struct {
 	Addr string `yaml:"addr"`
+}
+
+// Page is the page for people, on the address of HTTP.
+type Page struct {
+	// TokenFile has the tokens that let a browser in, one in each line. Without it callers on this machine alone see the page.
+	TokenFile string `yaml:"token_file"`
 }
 
 // Store is where the records are kept.

@@ -41,6 +41,9 @@ func (c *Config) eachFile(use func(path *string)) {
 		use(&t.KeyFile)
 		use(&t.ClientCAFile)
 	}
+	if p := c.Page; p != nil {
+		use(&p.TokenFile)
+	}
 	use(&c.GitHub.CAFile)
 	use(&c.GitHub.TokenFile)
 	for i := range c.GitHub.Apps {

@@ -74,6 +74,7 @@ func (c *Config) Warnings() []string {
 	}
 	warnings = append(warnings, c.callerWarnings()...)
 	warnings = append(warnings, c.serviceWarnings()...)
+	warnings = append(warnings, c.pageWarnings()...)
 	warnings = append(warnings, c.scheduleWarnings()...)
 	if c.Backend() == BackendLocal && !c.WithoutHosts {
 		say("compute.process runs jobs as this program's own user: they can read and change the store and other hosts; serve only repositories that you trust")

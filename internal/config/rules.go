@@ -105,6 +105,9 @@ func (c *Config) validateWithoutHosts(root strictyaml.Place) {
 func (c *Config) validateAddresses(root strictyaml.Place) {
 	c.GRPC.validate(root.At("grpc"))
 	address(root.At("http", "addr"), c.HTTP.Addr)
+	if p := c.Page; p != nil {
+		root.At("page", "token_file").OptionalPath(p.TokenFile)
+	}
 	if c.HTTP.Addr == c.GRPC.Addr && !anyPort(c.HTTP.Addr) {
 		root.At("http", "addr").Errorf("is that of grpc too; write another port")
 	}

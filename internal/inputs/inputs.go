@@ -83,6 +83,7 @@ func (r *reader) all() {
 	r.github()
 	r.webhooks()
 	r.services()
+	r.page()
 	r.scripts()
 	r.local()
 }

@@ -64,12 +64,13 @@ type Options struct {
 
 // Server is the gRPC side of controld.
 type Server struct {
-	grpc   *grpc.Server
-	health *health.Server
-	ready  func(context.Context) error
-	every  time.Duration // between two looks at ready
-	log    hclog.Logger
-	plain  bool
+	grpc    *grpc.Server
+	health  *health.Server
+	ready   func(context.Context) error
+	every   time.Duration // between two looks at ready
+	log     hclog.Logger
+	plain   bool
+	service *service
 	// workers takes in JSON what the WorkerService takes.
 	workers   *WorkerJSON
 	followers *followers
@@ -120,6 +121,7 @@ func New(o Options) (*Server, error) {
 		fleet: o.Fleet, log: o.Log, callers: o.Callers, patience: o.Patience,
 		watchers: make(chan struct{}, maxWatchers), followers: s.followers, stopping: s.stopping, handOver: s.handOver,
 	}
+	s.service = fleet
 	s.workers = &WorkerJSON{edge: edge, workers: &workers{fleet: o.Fleet, errors: fleet.toStatus}}
 	remudav1.RegisterFleetServiceServer(s.grpc, fleet)
 	remudav1.RegisterWorkerServiceServer(s.grpc, s.workers.workers)

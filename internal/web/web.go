@@ -44,6 +44,9 @@ type Options struct {
 	Webhooks *Webhooks
 	// Workers takes the calls of the workers of services; nil: there are none.
 	Workers *WorkerRoutes
+	// Page is the page for people, below each of PagePaths; nil: there is none. The first path is where it begins.
+	Page      http.Handler
+	PagePaths []string
 	// Scale takes the calls that a job waits for a service; nil: none are taken.
 	Scale *Scale
 	Log   hclog.Logger
@@ -87,6 +90,12 @@ func (s *Server) routes(o Options) (http.Handler, error) {
 	mux.Handle("/", small)
 	if o.Workers != nil {
 		o.Workers.add(mux)
+	}
+	if o.Page != nil {
+		for _, path := range o.PagePaths {
+			mux.Handle(path, o.Page)
+		}
+		mux.Handle("GET /{$}", http.RedirectHandler(o.PagePaths[0], http.StatusSeeOther))
 	}
 	if err := addScale(mux, o.Scale, o.Log.Named("scale")); err != nil {
 		return nil, err

@@ -80,6 +80,7 @@ func withEverything() *config.Config {
 	c := config.Default()
 	var none time.Duration
 	c.GRPC.TLS = &config.TLS{}
+	c.Page = &config.Page{}
 	c.GitHub.Apps = []config.GitHubApp{{}}
 	c.Callers.Operators = []config.Operator{{}}
 	c.Callers.Repositories = []config.CallerRule{{MaxRuntime: &none}}

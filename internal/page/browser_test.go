@@ -1,0 +1,72 @@
+package page_test
+
+import (
+	"flag"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/remuda-ci/remuda/internal/awstest/pinned"
+	"github.com/remuda-ci/remuda/internal/page"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
+)
+
+var update = flag.Bool("update", false, "write the pictures in docs")
+
+var (
+	actionTools  = pinned.Tools{Script: "scripts/action-tools", Files: []string{"action/package-lock.json"}}
+	browserTools = pinned.Tools{Script: "scripts/browser-tools", Files: []string{"internal/page/browser/package-lock.json"}}
+)
+
+// pictures are those that the documents have: what is seen of a fleet of so many hosts, and where.
+var pictures = map[string]map[int]string{
+	"now-desk-light.png":            {9: "page-now.png", 10_000: "page-now-10000.png"},
+	"now-phone-dark.png":            {9: "page-now-phone.png"},
+	"hosts-phone-light.png":         {10_000: "page-hosts-10000-phone.png"},
+	"history-span-h-desk-light.png": {9: "page-history.png"},
+}
+
+// TestInABrowser looks at the page in Chromium: the browser has nothing to complain about, axe-core finds no barrier, nothing is wider than a phone,
+// and the page works without JavaScript, with its slider and its updates.
+func TestInABrowser(t *testing.T) {
+	racepass.CoveredBy(t, "TestPages")
+	node, modules := install(t, actionTools), install(t, browserTools)
+	for hosts, what := range map[int]string{9: "all", 10_000: "looks"} {
+		w := newWorld(t, func(*page.Options) {})
+		w.fill(hosts)
+		w.waits("test (shard 2 of 3)")
+		s := httptest.NewServer(w.handler)
+		t.Cleanup(s.Close)
+		dir := t.TempDir()
+		args := append([]string{filepath.Join(modules.Root, "internal/page/browser/look.mjs"), modules.Dir, s.URL + page.Path, dir, what}, paths...)
+		cmd := exec.CommandContext(t.Context(), filepath.Join(node.Dir, "bin", "node"), args...)
+		out, err := cmd.CombinedOutput()
+		if got := strings.TrimSpace(string(out)); err != nil || got != "looked at all pages" {
+			t.Errorf("%d hosts: %v\n%s", hosts, err, got)
+		}
+		for name, to := range pictures {
+			if to[hosts] == "" || !*update {
+				continue
+			}
+			picture, err := os.ReadFile(filepath.Join(dir, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(modules.Root, "docs/images", to[hosts]), picture, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func install(t *testing.T, tools pinned.Tools) pinned.Installed {
+	t.Helper()
+	got, err := tools.Install()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}

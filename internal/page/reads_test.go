@@ -1,0 +1,109 @@
+package page_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"connectrpc.com/connect"
+
+	"github.com/remuda-ci/remuda/internal/page"
+	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
+)
+
+// answered is what a program gets: the status, and a part of the JSON.
+type answered struct {
+	Code, Message string
+	Pools         []struct{ Name string }
+	Instance      struct{ InstanceID string }
+	Details       []struct{ Type string }
+}
+
+// post is a call as curl makes it.
+func (w *world) post(from call, name, body string) (int, answered) {
+	w.t.Helper()
+	from.method = "POST"
+	r := from.request(w.t)
+	r.URL.Path, r.RequestURI = page.ReadsPath+name, ""
+	r.Body, r.ContentLength = http.NoBody, 0
+	if body != "" {
+		fresh := httptest.NewRequest("POST", r.URL.String(), strings.NewReader(body))
+		r.Body, r.ContentLength = fresh.Body, fresh.ContentLength
+	}
+	r.Header.Set("Content-Type", "application/json")
+	got := httptest.NewRecorder()
+	w.handler.ServeHTTP(got, r)
+	var a answered
+	_ = json.Unmarshal(got.Body.Bytes(), &a) // a 404 has no JSON
+	return got.Code, a
+}
+
+func TestReads(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(o *page.Options) { o.Tokens = tokens(token) })
+	w.fill(3)
+	if code, a := w.post(there("Authorization", "Bearer "+token), "ListPools", "{}"); code != http.StatusOK || len(a.Pools) != 2 || a.Pools[0].Name != "default" {
+		t.Errorf("the pools, with a token: status %d, %+v", code, a)
+	}
+	if code, a := w.post(here(), "GetInstance", `{"instanceId": "`+instanceID(0)+`"}`); code != http.StatusOK || a.Instance.InstanceID != instanceID(0) {
+		t.Errorf("a host, from this machine: status %d, %+v", code, a)
+	}
+	for name, tt := range map[string]struct {
+		from       call
+		call, body string
+		status     int
+		code, says string
+	}{
+		"no token":              {there(), "ListPools", "{}", http.StatusUnauthorized, "unauthenticated", "a token of page.token_file is required"},
+		"a wrong token":         {there("Authorization", "Bearer "+otherToken), "ListPools", "{}", http.StatusUnauthorized, "unauthenticated", "a token"},
+		"a value out of bounds": {here(), "ListPools", `{"pageSize": -1}`, http.StatusBadRequest, "invalid_argument", "page_size"},
+		"no such field":         {here(), "ListPools", `{"size": 1}`, http.StatusBadRequest, "invalid_argument", "size"},
+		"no JSON":               {here(), "ListPools", `pools`, http.StatusBadRequest, "invalid_argument", ""},
+		"no such host":          {here(), "GetInstance", `{"instanceId": "i-unknown"}`, http.StatusNotFound, "not_found", "i-unknown"},
+		"too large":             {here(), "ListPools", `{"pageToken": "` + strings.Repeat("x", 20<<10) + `"}`, http.StatusTooManyRequests, "resource_exhausted", "larger"},
+		"a call that changes":   {here(), "TerminateInstance", `{"instanceId": "i-1", "reason": "x"}`, http.StatusNotFound, "", ""},
+		"a stream":              {here(), "WatchFleet", `{}`, http.StatusNotFound, "", ""},
+	} {
+		if code, a := w.post(tt.from, tt.call, tt.body); code != tt.status || a.Code != tt.code || !strings.Contains(a.Message, tt.says) {
+			t.Errorf("%s: status %d, %+v", name, code, a)
+		}
+	}
+	if _, a := w.post(here(), "ListPools", `{"pageSize": -1}`); len(a.Details) != 1 || !strings.Contains(a.Details[0].Type, "BadRequest") {
+		t.Errorf("the details of an error are %+v", a.Details)
+	}
+	if code, a := newWorld(t, func(*page.Options) {}).post(there(), "ListPools", "{}"); code != http.StatusForbidden || a.Code != "permission_denied" {
+		t.Errorf("without tokens, from elsewhere: status %d, %+v", code, a)
+	}
+}
+
+// Every call that changes nothing can be read, by a client of Connect and by GET.
+func TestEveryReadIsThere(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(*page.Options) {})
+	w.fill(1)
+	s := httptest.NewServer(w.handler)
+	t.Cleanup(s.Close)
+	client := connect.NewClient[remudav1.ListInstancesRequest, remudav1.ListInstancesResponse](http.DefaultClient, s.URL+page.ReadsPath+"ListInstances")
+	resp, err := client.CallUnary(context.Background(), connect.NewRequest(&remudav1.ListInstancesRequest{}))
+	if err != nil || len(resp.Msg.GetInstances()) != 1 {
+		t.Errorf("a client of Connect: %v", err)
+	}
+	for _, m := range remudav1.FleetService_ServiceDesc.Methods {
+		reads := strings.HasPrefix(m.MethodName, "List") || strings.HasPrefix(m.MethodName, "Get") || strings.HasPrefix(m.MethodName, "Explain")
+		got, err := http.Get(s.URL + page.ReadsPath + m.MethodName + "?connect=v1&encoding=json&message=" + url.QueryEscape("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var body bytes.Buffer
+		_, _ = body.ReadFrom(got.Body)
+		_ = got.Body.Close()
+		if there := got.StatusCode != http.StatusNotFound || strings.Contains(body.String(), `"not_found"`); there != reads {
+			t.Errorf("%s can be read: %v (status %d: %s)", m.MethodName, there, got.StatusCode, &body)
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package page
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// An answer is fetched once while it is young, then once in the background, and again when it is too old to be given.
+func TestRecent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := recent[int]{young: 10 * time.Second, old: time.Minute, now: time.Now}
+		fetched, down := 0, error(nil)
+		fetch := func(context.Context) (int, error) {
+			time.Sleep(time.Second)
+			fetched++
+			return fetched, down
+		}
+		want := func(what string, answer int, wrong error, took time.Duration) {
+			t.Helper()
+			began := time.Now()
+			got, err := r.get(t.Context(), "q", fetch)
+			if (wrong == nil && got != answer) || !errors.Is(err, wrong) || time.Since(began) != took {
+				t.Errorf("%s: %d (%v) after %s, want %d (%v) after %s", what, got, err, time.Since(began), answer, wrong, took)
+			}
+		}
+		want("at first", 1, nil, time.Second)
+		time.Sleep(9 * time.Second)
+		want("while it is young", 1, nil, 0)
+		time.Sleep(2 * time.Second)
+		want("when it is not", 1, nil, 0)
+		want("while another is fetched", 1, nil, 0)
+		time.Sleep(2 * time.Second)
+		want("once that is there", 2, nil, 0)
+		if fetched != 2 {
+			t.Errorf("it was fetched %d times", fetched)
+		}
+		down = errors.New("away")
+		time.Sleep(30 * time.Second)
+		want("while nothing can be fetched", 2, nil, 0)
+		time.Sleep(2 * time.Second)
+		want("and still", 2, nil, 0)
+		time.Sleep(40 * time.Second)
+		want("once it is too old", 0, down, time.Second)
+		down = nil
+		want("when it can be fetched again", 6, nil, time.Second)
+		for n := range 3 * mostKept {
+			if _, err := r.get(t.Context(), string(rune(n)), fetch); err != nil || len(r.known) > mostKept {
+				t.Fatalf("%d answers are kept: %v", len(r.known), err)
+			}
+		}
+	})
+}

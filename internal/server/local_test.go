@@ -1,0 +1,42 @@
+package server_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
+)
+
+// A viewer in this process reads, may change nothing, and is checked, logged and counted as callers are that come by the network.
+func TestViewerInTheProcess(t *testing.T) {
+	t.Parallel()
+	f := newFieldWorld(t)
+	hostOf7(f)
+	ctx, viewer := context.Background(), remudav1.NewFleetServiceClient(f.server.Viewer("the page"))
+	got, err := viewer.GetInstance(ctx, &remudav1.GetInstanceRequest{InstanceId: "i-1"})
+	if err != nil || got.GetInstance().GetRunId() != "7" {
+		t.Errorf("host i-1: %v %v", got, err)
+	}
+	wants := func(what string, err error, code codes.Code, says string) {
+		t.Helper()
+		if status.Code(err) != code || !strings.Contains(status.Convert(err).Message(), says) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	_, err = viewer.GetInstance(ctx, &remudav1.GetInstanceRequest{InstanceId: "i 1"})
+	wants("an id that is none", err, codes.InvalidArgument, "instance_id")
+	_, err = viewer.TerminateInstance(ctx, &remudav1.TerminateInstanceRequest{InstanceId: "i-1", Reason: "x"})
+	wants("a change", err, codes.PermissionDenied, "the page may not call TerminateInstance: it has the role viewer")
+	_, err = viewer.PausePool(ctx, &remudav1.PausePoolRequest{Pool: "default"})
+	wants("another change", err, codes.PermissionDenied, "the page may not call PausePool")
+	_, err = viewer.WatchFleet(ctx, &remudav1.WatchFleetRequest{})
+	wants("a stream", err, codes.Unimplemented, "WatchFleet is a stream")
+	wants("no call", f.server.Viewer("x").Invoke(ctx, "/remuda.v1.FleetService/None", got, got), codes.Unimplemented, "there is no call")
+	if text := f.log.String(); !strings.Contains(text, "GetInstance code=OK") || !strings.Contains(text, "TerminateInstance code=PermissionDenied") {
+		t.Errorf("the log has\n%s", text)
+	}
+}
