@@ -142,11 +142,11 @@ func newEvents(app *cli.App) *cobra.Command {
 func newPlan(app *cli.App) *cobra.Command {
 	var path string
 	c := &cobra.Command{
-		Use: "plan --snapshot FILE", Short: "Say what a scale-down would do with the fleet of a snapshot, without a call", GroupID: groupLook,
+		Use: "plan", Short: "Say what the next scale-down would do, with the fleet or with a snapshot of it", GroupID: groupLook,
 		Args:    cobra.NoArgs,
-		Example: "  controld snapshot --config controld.yaml | remuda plan --snapshot -",
-		RunE:    func(*cobra.Command, []string) error { return failure.Of("", app.Plan(path)) },
+		Example: "  remuda plan\n  controld snapshot --config controld.yaml | remuda plan --snapshot -",
+		RunE:    func(c *cobra.Command, _ []string) error { return failure.Of("", app.Plan(c.Context(), path)) },
 	}
-	c.Flags().StringVar(&path, "snapshot", "", "the `FILE` that `controld snapshot` wrote; - for standard input")
-	return c
+	c.Flags().StringVar(&path, "snapshot", "", "judge the fleet of this `FILE`, which `controld snapshot` wrote, without a call; - for standard input")
+	return watched(app, c)
 }

@@ -1,15 +1,20 @@
 package cli
 
 import (
+	"context"
+	"fmt"
+
 	"github.com/remuda-ci/remuda/internal/cli/failure"
 	"github.com/remuda-ci/remuda/internal/cli/output"
+	"github.com/remuda-ci/remuda/internal/cli/view"
 	"github.com/remuda-ci/remuda/internal/plan"
+	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
-// Plan says what a scale-down would do with the fleet of a snapshot. It makes no call.
-func (a *App) Plan(path string) error {
+// Plan says what the next scale-down would do with the fleet, or what one would do with that of a snapshot, for which it makes no call.
+func (a *App) Plan(ctx context.Context, path string) error {
 	if path == "" {
-		return failure.Misused("--snapshot is required: `controld snapshot` writes it")
+		return a.planned(ctx)
 	}
 	verdicts, err := plan.Read(path, a.Stdin)
 	if err != nil {
@@ -24,4 +29,29 @@ func (a *App) Plan(path string) error {
 		err = plan.Table(a.Stdout, verdicts)
 	}
 	return failure.Of("write plan", err)
+}
+
+// mostDecisions is how many decisions a call has at most.
+const mostDecisions = 10_000
+
+// planned asks controld.
+func (a *App) planned(ctx context.Context) error {
+	s, err := a.open()
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	return a.repeat(ctx, func(ctx context.Context) error {
+		resp, err := call(ctx, s, DefaultTimeout, "plan the next scale-down", s.fleet.PlanScaleDown, &remudav1.PlanScaleDownRequest{RowLimit: mostDecisions})
+		if err != nil {
+			return err
+		}
+		if a.Output.ForPrograms() {
+			return output.Message(a.Stdout, a.Output, resp)
+		}
+		if n := resp.GetMoreDecisions(); n > 0 {
+			fmt.Fprintf(a.Stderr, "%d more hosts are kept, or judged too.\n", n)
+		}
+		return a.print(view.Decisions(resp.GetDecisions()), "The next scale-down has no host to judge.")
+	})
 }

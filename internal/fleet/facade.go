@@ -289,6 +289,14 @@ func (f *Fleet) Snapshot(ctx context.Context, now time.Time) (policy.Snapshot, [
 	return f.scaledown.Snapshot(ctx, now)
 }
 
+// ErrNoScaleDown says that there is no plan.
+var ErrNoScaleDown = scaledown.ErrNone
+
+// ScaleDownPlan is what the next scale-down would do; see scaledown.Scaler.Plan.
+func (f *Fleet) ScaleDownPlan(ctx context.Context, now time.Time) (scaledown.Plan, error) {
+	return f.scaledown.Plan(ctx, now)
+}
+
 // Pools are the configured pools, by name.
 func (f *Fleet) Pools() map[string]Pool { return f.pools }
 

@@ -18,7 +18,7 @@ import (
 
 // paths are all pages.
 var paths = []string{
-	"", "runs", "hosts", "hosts?state=running&pool=default", "waiting", "history", "history?span=24h", "cost", "cost?by=run&days=7", "services",
+	"", "runs", "hosts", "hosts?state=running&pool=default", "waiting", "history", "history?span=24h", "cost", "cost?by=run&days=7", "services", "plan",
 	"host/" + instanceID(0), "run/acme/shop/1000",
 }
 

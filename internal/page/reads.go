@@ -28,6 +28,7 @@ func (p *page) reads() http.Handler {
 	read(mux, "ListInstances", fleet.ListInstances)
 	read(mux, "ListPools", fleet.ListPools)
 	read(mux, "ListServices", fleet.ListServices)
+	read(mux, "PlanScaleDown", fleet.PlanScaleDown)
 	read(mux, "ListWaiting", fleet.ListWaiting)
 	read(mux, "ListEvents", fleet.ListEvents)
 	read(mux, "ExplainRun", fleet.ExplainRun)

@@ -166,6 +166,7 @@ var accesses = map[string]access{
 	remudav1.FleetService_NudgeService_FullMethodName:      {policy.RoleOperator, false, false},
 	remudav1.FleetService_ListServices_FullMethodName:      {policy.RoleViewer, false, false},
 	remudav1.FleetService_ListEvents_FullMethodName:        {policy.RoleViewer, false, false},
+	remudav1.FleetService_PlanScaleDown_FullMethodName:     {policy.RoleViewer, false, false},
 	remudav1.FleetService_ListWaiting_FullMethodName:       {policy.RoleViewer, false, false},
 	remudav1.FleetService_GetCost_FullMethodName:           {policy.RoleViewer, false, false},
 	remudav1.FleetService_ListBudgets_FullMethodName:       {policy.RoleViewer, false, false},

@@ -3,6 +3,7 @@ package server_test
 import (
 	"time"
 
+	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
@@ -27,6 +28,20 @@ func waitsFor(f *fieldWorld, id int64, since time.Time) {
 	f.must(f.store.CreateJob(f.t.Context(), lifecycle.Job{
 		ID: id, Name: "build", Repository: repository, RunID: "7", Pool: "full", Scope: repository, State: lifecycle.JobWaiting, QueuedAt: since, Version: 1,
 	}))
+}
+
+// twoMachines are two hosts that run, and that GitHub does not know.
+func twoMachines(f *fieldWorld) {
+	machines, err := f.cloud.Launch(f.t.Context(), lifecycle.LaunchOrder{
+		Repository: repository, RunID: "7", RequestID: "asked", Number: 1, Count: 2, Pool: "full", ResourceClass: "xlarge", UsageClass: lifecycle.UsageOnDemand, CPU: 4, MemoryMiB: 8192, Token: "two",
+	})
+	f.must(err)
+	for _, m := range machines {
+		f.cloud.Boot(m.InstanceID)
+		r := serving(m.InstanceID)
+		r.HostKey, r.Hold, r.Retiring = m.HostKey, time.Time{}, false
+		f.host(r, lifecycle.Report{HeartbeatAt: time.Now(), Assignment: 4, Signal: lifecycle.SignalRegOK})
+	}
 }
 
 // happened are an event of host i-1 now, one of it three hours ago, and one of another host.
@@ -60,6 +75,10 @@ var waitingRows = []fieldRow{
 	{
 		method: "ListEvents", prepare: happened, req: &remudav1.ListEventsRequest{Since: durationpb.New(4 * time.Hour), InstanceId: "i-1"},
 		want: &remudav1.ListEventsResponse{FromTime: recently, Events: []*remudav1.Event{launched("i-1"), eventOf7()}},
+	},
+	{
+		method: "PlanScaleDown", prepare: twoMachines, req: &remudav1.PlanScaleDownRequest{RowLimit: 1}, counted: []protoreflect.Name{"decisions"},
+		want: &remudav1.PlanScaleDownResponse{DecideTime: recently, Decisions: []*remudav1.Decision{{}}, MoreDecisions: 1},
 	},
 	{
 		method: "ListEvents", prepare: happened, req: &remudav1.ListEventsRequest{RowLimit: 1},

@@ -77,6 +77,7 @@ func newFieldWorld(t *testing.T) *fieldWorld {
 				return fmt.Sprint("https://github.com/", repository, "/", runID, "/", id)
 			},
 		}
+		o.ScaleDown = &fleet.ScaleDown{GitHub: o.GitHub.(*tokens)}
 		o.Ensure = func(_ context.Context, dryRun bool) ([]resources.Resource, error) {
 			f.dryRun = append(f.dryRun, dryRun)
 			return []resources.Resource{{Kind: "queue", Name: "remuda-large-spot", Change: resources.Created, Detail: "it is not there"}}, nil

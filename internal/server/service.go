@@ -112,9 +112,7 @@ func (s *service) Refresh(ctx context.Context, req *remudav1.RefreshRequest) (*r
 	}
 	resp := &remudav1.RefreshResponse{}
 	for _, d := range r.Decisions() {
-		resp.Decisions = append(resp.Decisions, &remudav1.Decision{
-			InstanceId: d.InstanceID, Action: action(d.Action), Reason: d.Reason, ReasonCode: string(d.Code), Sweep: d.Sweep,
-		})
+		resp.Decisions = append(resp.Decisions, decision(d))
 	}
 	for _, resource := range r.Resources() {
 		resp.Resources = append(resp.Resources, &remudav1.Resource{
@@ -122,6 +120,10 @@ func (s *service) Refresh(ctx context.Context, req *remudav1.RefreshRequest) (*r
 		})
 	}
 	return resp, nil
+}
+
+func decision(d fleet.Decided) *remudav1.Decision {
+	return &remudav1.Decision{InstanceId: d.InstanceID, Action: action(d.Action), Reason: d.Reason, ReasonCode: string(d.Code), Sweep: d.Sweep}
 }
 
 // untilDeadline is the patience of a call that its own deadline ends sooner.

@@ -184,7 +184,7 @@ func newServer(t *testing.T, config *tls.Config, callers server.Callers) *server
 	t.Helper()
 	w := newWorld(t)
 	f, err := fleet.New(fleet.Options{
-		Store: w.store, Queue: queue.New(time.Now), Compute: w.cloud, GitHub: w.github, Replica: "tls", Prices: &prices,
+		Store: w.store, Queue: queue.New(time.Now), Compute: w.cloud, GitHub: w.github, Replica: "tls", Prices: &prices, ScaleDown: &fleet.ScaleDown{GitHub: w.github},
 		Pools: map[string]fleet.Pool{"default": {Policy: lifecycle.DefaultPolicy()}},
 	})
 	if err != nil {

@@ -264,6 +264,16 @@ func (g *tokens) mint(kind lifecycle.RegistrationKind) (lifecycle.Registration, 
 	}, nil
 }
 
+// Runners is an empty list.
+func (g *tokens) Runners(context.Context, string, lifecycle.PageOf) (lifecycle.Page[lifecycle.Runner], error) {
+	return lifecycle.Page[lifecycle.Runner]{}, nil
+}
+
+// Runner knows none.
+func (g *tokens) Runner(context.Context, string, int64) (lifecycle.Runner, error) {
+	return lifecycle.Runner{}, lifecycle.ErrNotFound
+}
+
 func (g *tokens) FindRunner(context.Context, string, string) (lifecycle.Runner, error) {
 	return lifecycle.Runner{}, lifecycle.ErrNotFound
 }

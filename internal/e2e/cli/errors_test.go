@@ -39,7 +39,6 @@ func TestExitCodes(t *testing.T) {
 		"an unknown pool to drain":        {3, "drain the hosts of pool none", []string{"drain", "--pool", "none", "--yes"}},
 		"an end without a reason":         {2, "--reason", []string{"terminate", "i-1", "--yes"}},
 		"an end without confirmation":     {2, "--yes", []string{"terminate", "i-1", "--reason", "x"}},
-		"a plan of nothing":               {2, "--snapshot", []string{"plan"}},
 		"a snapshot that is not there":    {1, "no such file", []string{"plan", "--snapshot", "/no/such"}},
 		"an unknown host":                 {3, "`remuda ps --all`", []string{"why", "i-0123456789abcdef0"}},
 		"an unknown run":                  {3, "no request for hosts", []string{"why", "acme/shop/99"}},

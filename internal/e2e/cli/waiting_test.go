@@ -31,3 +31,18 @@ func TestWaiting(t *testing.T) {
 	s.fails(2, "--since: 25h0m0s is not within the last 24h", "events", "--since", "25h")
 	s.fails(2, "--since is for the whole fleet", "events", "--since", "1h", "--run", "acme/shop/41")
 }
+
+// TestPlanOfTheFleet: controld says what the next scale-down would do with a host, and why.
+func TestPlanOfTheFleet(t *testing.T) {
+	s := newStageWith(t, "scale_down: {}\n")
+	s.must("provision", "acme/shop/41")
+	host := s.hosts()[0].ID
+	if got := s.must("plan"); !strings.Contains(got, host) || !strings.Contains(got, "keep") || !strings.Contains(got, "scale_down") {
+		t.Errorf("of a young host:\n%s", got)
+	}
+}
+
+// TestPlanWithoutScaleDown: the answer names what the configuration lacks.
+func TestPlanWithoutScaleDown(t *testing.T) {
+	newStage(t).fails(1, "its configuration has no scale_down section", "plan")
+}

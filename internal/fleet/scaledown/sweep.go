@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -288,4 +289,7 @@ type Scaler struct {
 	JobPools map[string]ports.JobPool
 	Log      hclog.Logger
 	Ops      *op.Driver
+
+	planning sync.Mutex
+	planned  Plan
 }

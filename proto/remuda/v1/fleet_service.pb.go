@@ -24,7 +24,7 @@ var File_remuda_v1_fleet_service_proto protoreflect.FileDescriptor
 
 const file_remuda_v1_fleet_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1dremuda/v1/fleet_service.proto\x12\tremuda.v1\x1a\x14remuda/v1/cost.proto\x1a\x15remuda/v1/drain.proto\x1a\x14remuda/v1/hold.proto\x1a\x17remuda/v1/operate.proto\x1a\x15remuda/v1/pause.proto\x1a\x14remuda/v1/pool.proto\x1a\x19remuda/v1/provision.proto\x1a\x17remuda/v1/refresh.proto\x1a\x17remuda/v1/service.proto\x1a\x17remuda/v1/waiting.proto\x1a\x15remuda/v1/watch.proto2\xef\v\n" +
+	"\x1dremuda/v1/fleet_service.proto\x12\tremuda.v1\x1a\x14remuda/v1/cost.proto\x1a\x15remuda/v1/drain.proto\x1a\x14remuda/v1/hold.proto\x1a\x17remuda/v1/operate.proto\x1a\x15remuda/v1/pause.proto\x1a\x14remuda/v1/pool.proto\x1a\x19remuda/v1/provision.proto\x1a\x17remuda/v1/refresh.proto\x1a\x17remuda/v1/service.proto\x1a\x17remuda/v1/waiting.proto\x1a\x15remuda/v1/watch.proto2\xc3\f\n" +
 	"\fFleetService\x12F\n" +
 	"\tProvision\x12\x1b.remuda.v1.ProvisionRequest\x1a\x1c.remuda.v1.ProvisionResponse\x12@\n" +
 	"\aRelease\x12\x19.remuda.v1.ReleaseRequest\x1a\x1a.remuda.v1.ReleaseResponse\x12@\n" +
@@ -43,7 +43,8 @@ const file_remuda_v1_fleet_service_proto_rawDesc = "" +
 	"\n" +
 	"ListEvents\x12\x1c.remuda.v1.ListEventsRequest\x1a\x1d.remuda.v1.ListEventsResponse\x12I\n" +
 	"\n" +
-	"ExplainRun\x12\x1c.remuda.v1.ExplainRunRequest\x1a\x1d.remuda.v1.ExplainRunResponse\x12L\n" +
+	"ExplainRun\x12\x1c.remuda.v1.ExplainRunRequest\x1a\x1d.remuda.v1.ExplainRunResponse\x12R\n" +
+	"\rPlanScaleDown\x12\x1f.remuda.v1.PlanScaleDownRequest\x1a .remuda.v1.PlanScaleDownResponse\x12L\n" +
 	"\vListWaiting\x12\x1d.remuda.v1.ListWaitingRequest\x1a\x1e.remuda.v1.ListWaitingResponse\x12F\n" +
 	"\tHoldFleet\x12\x1b.remuda.v1.HoldFleetRequest\x1a\x1c.remuda.v1.HoldFleetResponse\x12O\n" +
 	"\fNudgeService\x12\x1e.remuda.v1.NudgeServiceRequest\x1a\x1f.remuda.v1.NudgeServiceResponse\x12O\n" +
@@ -66,32 +67,34 @@ var file_remuda_v1_fleet_service_proto_goTypes = []any{
 	(*WatchFleetRequest)(nil),         // 11: remuda.v1.WatchFleetRequest
 	(*ListEventsRequest)(nil),         // 12: remuda.v1.ListEventsRequest
 	(*ExplainRunRequest)(nil),         // 13: remuda.v1.ExplainRunRequest
-	(*ListWaitingRequest)(nil),        // 14: remuda.v1.ListWaitingRequest
-	(*HoldFleetRequest)(nil),          // 15: remuda.v1.HoldFleetRequest
-	(*NudgeServiceRequest)(nil),       // 16: remuda.v1.NudgeServiceRequest
-	(*ListServicesRequest)(nil),       // 17: remuda.v1.ListServicesRequest
-	(*GetCostRequest)(nil),            // 18: remuda.v1.GetCostRequest
-	(*ListBudgetsRequest)(nil),        // 19: remuda.v1.ListBudgetsRequest
-	(*ProvisionResponse)(nil),         // 20: remuda.v1.ProvisionResponse
-	(*ReleaseResponse)(nil),           // 21: remuda.v1.ReleaseResponse
-	(*RefreshResponse)(nil),           // 22: remuda.v1.RefreshResponse
-	(*GetInstanceResponse)(nil),       // 23: remuda.v1.GetInstanceResponse
-	(*ListInstancesResponse)(nil),     // 24: remuda.v1.ListInstancesResponse
-	(*TerminateInstanceResponse)(nil), // 25: remuda.v1.TerminateInstanceResponse
-	(*HoldInstanceResponse)(nil),      // 26: remuda.v1.HoldInstanceResponse
-	(*DrainResponse)(nil),             // 27: remuda.v1.DrainResponse
-	(*PausePoolResponse)(nil),         // 28: remuda.v1.PausePoolResponse
-	(*ResumePoolResponse)(nil),        // 29: remuda.v1.ResumePoolResponse
-	(*ListPoolsResponse)(nil),         // 30: remuda.v1.ListPoolsResponse
-	(*WatchFleetResponse)(nil),        // 31: remuda.v1.WatchFleetResponse
-	(*ListEventsResponse)(nil),        // 32: remuda.v1.ListEventsResponse
-	(*ExplainRunResponse)(nil),        // 33: remuda.v1.ExplainRunResponse
-	(*ListWaitingResponse)(nil),       // 34: remuda.v1.ListWaitingResponse
-	(*HoldFleetResponse)(nil),         // 35: remuda.v1.HoldFleetResponse
-	(*NudgeServiceResponse)(nil),      // 36: remuda.v1.NudgeServiceResponse
-	(*ListServicesResponse)(nil),      // 37: remuda.v1.ListServicesResponse
-	(*GetCostResponse)(nil),           // 38: remuda.v1.GetCostResponse
-	(*ListBudgetsResponse)(nil),       // 39: remuda.v1.ListBudgetsResponse
+	(*PlanScaleDownRequest)(nil),      // 14: remuda.v1.PlanScaleDownRequest
+	(*ListWaitingRequest)(nil),        // 15: remuda.v1.ListWaitingRequest
+	(*HoldFleetRequest)(nil),          // 16: remuda.v1.HoldFleetRequest
+	(*NudgeServiceRequest)(nil),       // 17: remuda.v1.NudgeServiceRequest
+	(*ListServicesRequest)(nil),       // 18: remuda.v1.ListServicesRequest
+	(*GetCostRequest)(nil),            // 19: remuda.v1.GetCostRequest
+	(*ListBudgetsRequest)(nil),        // 20: remuda.v1.ListBudgetsRequest
+	(*ProvisionResponse)(nil),         // 21: remuda.v1.ProvisionResponse
+	(*ReleaseResponse)(nil),           // 22: remuda.v1.ReleaseResponse
+	(*RefreshResponse)(nil),           // 23: remuda.v1.RefreshResponse
+	(*GetInstanceResponse)(nil),       // 24: remuda.v1.GetInstanceResponse
+	(*ListInstancesResponse)(nil),     // 25: remuda.v1.ListInstancesResponse
+	(*TerminateInstanceResponse)(nil), // 26: remuda.v1.TerminateInstanceResponse
+	(*HoldInstanceResponse)(nil),      // 27: remuda.v1.HoldInstanceResponse
+	(*DrainResponse)(nil),             // 28: remuda.v1.DrainResponse
+	(*PausePoolResponse)(nil),         // 29: remuda.v1.PausePoolResponse
+	(*ResumePoolResponse)(nil),        // 30: remuda.v1.ResumePoolResponse
+	(*ListPoolsResponse)(nil),         // 31: remuda.v1.ListPoolsResponse
+	(*WatchFleetResponse)(nil),        // 32: remuda.v1.WatchFleetResponse
+	(*ListEventsResponse)(nil),        // 33: remuda.v1.ListEventsResponse
+	(*ExplainRunResponse)(nil),        // 34: remuda.v1.ExplainRunResponse
+	(*PlanScaleDownResponse)(nil),     // 35: remuda.v1.PlanScaleDownResponse
+	(*ListWaitingResponse)(nil),       // 36: remuda.v1.ListWaitingResponse
+	(*HoldFleetResponse)(nil),         // 37: remuda.v1.HoldFleetResponse
+	(*NudgeServiceResponse)(nil),      // 38: remuda.v1.NudgeServiceResponse
+	(*ListServicesResponse)(nil),      // 39: remuda.v1.ListServicesResponse
+	(*GetCostResponse)(nil),           // 40: remuda.v1.GetCostResponse
+	(*ListBudgetsResponse)(nil),       // 41: remuda.v1.ListBudgetsResponse
 }
 var file_remuda_v1_fleet_service_proto_depIdxs = []int32{
 	0,  // 0: remuda.v1.FleetService.Provision:input_type -> remuda.v1.ProvisionRequest
@@ -108,34 +111,36 @@ var file_remuda_v1_fleet_service_proto_depIdxs = []int32{
 	11, // 11: remuda.v1.FleetService.WatchFleet:input_type -> remuda.v1.WatchFleetRequest
 	12, // 12: remuda.v1.FleetService.ListEvents:input_type -> remuda.v1.ListEventsRequest
 	13, // 13: remuda.v1.FleetService.ExplainRun:input_type -> remuda.v1.ExplainRunRequest
-	14, // 14: remuda.v1.FleetService.ListWaiting:input_type -> remuda.v1.ListWaitingRequest
-	15, // 15: remuda.v1.FleetService.HoldFleet:input_type -> remuda.v1.HoldFleetRequest
-	16, // 16: remuda.v1.FleetService.NudgeService:input_type -> remuda.v1.NudgeServiceRequest
-	17, // 17: remuda.v1.FleetService.ListServices:input_type -> remuda.v1.ListServicesRequest
-	18, // 18: remuda.v1.FleetService.GetCost:input_type -> remuda.v1.GetCostRequest
-	19, // 19: remuda.v1.FleetService.ListBudgets:input_type -> remuda.v1.ListBudgetsRequest
-	20, // 20: remuda.v1.FleetService.Provision:output_type -> remuda.v1.ProvisionResponse
-	21, // 21: remuda.v1.FleetService.Release:output_type -> remuda.v1.ReleaseResponse
-	22, // 22: remuda.v1.FleetService.Refresh:output_type -> remuda.v1.RefreshResponse
-	23, // 23: remuda.v1.FleetService.GetInstance:output_type -> remuda.v1.GetInstanceResponse
-	24, // 24: remuda.v1.FleetService.ListInstances:output_type -> remuda.v1.ListInstancesResponse
-	25, // 25: remuda.v1.FleetService.TerminateInstance:output_type -> remuda.v1.TerminateInstanceResponse
-	26, // 26: remuda.v1.FleetService.HoldInstance:output_type -> remuda.v1.HoldInstanceResponse
-	27, // 27: remuda.v1.FleetService.Drain:output_type -> remuda.v1.DrainResponse
-	28, // 28: remuda.v1.FleetService.PausePool:output_type -> remuda.v1.PausePoolResponse
-	29, // 29: remuda.v1.FleetService.ResumePool:output_type -> remuda.v1.ResumePoolResponse
-	30, // 30: remuda.v1.FleetService.ListPools:output_type -> remuda.v1.ListPoolsResponse
-	31, // 31: remuda.v1.FleetService.WatchFleet:output_type -> remuda.v1.WatchFleetResponse
-	32, // 32: remuda.v1.FleetService.ListEvents:output_type -> remuda.v1.ListEventsResponse
-	33, // 33: remuda.v1.FleetService.ExplainRun:output_type -> remuda.v1.ExplainRunResponse
-	34, // 34: remuda.v1.FleetService.ListWaiting:output_type -> remuda.v1.ListWaitingResponse
-	35, // 35: remuda.v1.FleetService.HoldFleet:output_type -> remuda.v1.HoldFleetResponse
-	36, // 36: remuda.v1.FleetService.NudgeService:output_type -> remuda.v1.NudgeServiceResponse
-	37, // 37: remuda.v1.FleetService.ListServices:output_type -> remuda.v1.ListServicesResponse
-	38, // 38: remuda.v1.FleetService.GetCost:output_type -> remuda.v1.GetCostResponse
-	39, // 39: remuda.v1.FleetService.ListBudgets:output_type -> remuda.v1.ListBudgetsResponse
-	20, // [20:40] is the sub-list for method output_type
-	0,  // [0:20] is the sub-list for method input_type
+	14, // 14: remuda.v1.FleetService.PlanScaleDown:input_type -> remuda.v1.PlanScaleDownRequest
+	15, // 15: remuda.v1.FleetService.ListWaiting:input_type -> remuda.v1.ListWaitingRequest
+	16, // 16: remuda.v1.FleetService.HoldFleet:input_type -> remuda.v1.HoldFleetRequest
+	17, // 17: remuda.v1.FleetService.NudgeService:input_type -> remuda.v1.NudgeServiceRequest
+	18, // 18: remuda.v1.FleetService.ListServices:input_type -> remuda.v1.ListServicesRequest
+	19, // 19: remuda.v1.FleetService.GetCost:input_type -> remuda.v1.GetCostRequest
+	20, // 20: remuda.v1.FleetService.ListBudgets:input_type -> remuda.v1.ListBudgetsRequest
+	21, // 21: remuda.v1.FleetService.Provision:output_type -> remuda.v1.ProvisionResponse
+	22, // 22: remuda.v1.FleetService.Release:output_type -> remuda.v1.ReleaseResponse
+	23, // 23: remuda.v1.FleetService.Refresh:output_type -> remuda.v1.RefreshResponse
+	24, // 24: remuda.v1.FleetService.GetInstance:output_type -> remuda.v1.GetInstanceResponse
+	25, // 25: remuda.v1.FleetService.ListInstances:output_type -> remuda.v1.ListInstancesResponse
+	26, // 26: remuda.v1.FleetService.TerminateInstance:output_type -> remuda.v1.TerminateInstanceResponse
+	27, // 27: remuda.v1.FleetService.HoldInstance:output_type -> remuda.v1.HoldInstanceResponse
+	28, // 28: remuda.v1.FleetService.Drain:output_type -> remuda.v1.DrainResponse
+	29, // 29: remuda.v1.FleetService.PausePool:output_type -> remuda.v1.PausePoolResponse
+	30, // 30: remuda.v1.FleetService.ResumePool:output_type -> remuda.v1.ResumePoolResponse
+	31, // 31: remuda.v1.FleetService.ListPools:output_type -> remuda.v1.ListPoolsResponse
+	32, // 32: remuda.v1.FleetService.WatchFleet:output_type -> remuda.v1.WatchFleetResponse
+	33, // 33: remuda.v1.FleetService.ListEvents:output_type -> remuda.v1.ListEventsResponse
+	34, // 34: remuda.v1.FleetService.ExplainRun:output_type -> remuda.v1.ExplainRunResponse
+	35, // 35: remuda.v1.FleetService.PlanScaleDown:output_type -> remuda.v1.PlanScaleDownResponse
+	36, // 36: remuda.v1.FleetService.ListWaiting:output_type -> remuda.v1.ListWaitingResponse
+	37, // 37: remuda.v1.FleetService.HoldFleet:output_type -> remuda.v1.HoldFleetResponse
+	38, // 38: remuda.v1.FleetService.NudgeService:output_type -> remuda.v1.NudgeServiceResponse
+	39, // 39: remuda.v1.FleetService.ListServices:output_type -> remuda.v1.ListServicesResponse
+	40, // 40: remuda.v1.FleetService.GetCost:output_type -> remuda.v1.GetCostResponse
+	41, // 41: remuda.v1.FleetService.ListBudgets:output_type -> remuda.v1.ListBudgetsResponse
+	21, // [21:42] is the sub-list for method output_type
+	0,  // [0:21] is the sub-list for method input_type
 	0,  // [0:0] is the sub-list for extension type_name
 	0,  // [0:0] is the sub-list for extension extendee
 	0,  // [0:0] is the sub-list for field type_name

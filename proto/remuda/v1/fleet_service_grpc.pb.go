@@ -33,6 +33,7 @@ const (
 	FleetService_WatchFleet_FullMethodName        = "/remuda.v1.FleetService/WatchFleet"
 	FleetService_ListEvents_FullMethodName        = "/remuda.v1.FleetService/ListEvents"
 	FleetService_ExplainRun_FullMethodName        = "/remuda.v1.FleetService/ExplainRun"
+	FleetService_PlanScaleDown_FullMethodName     = "/remuda.v1.FleetService/PlanScaleDown"
 	FleetService_ListWaiting_FullMethodName       = "/remuda.v1.FleetService/ListWaiting"
 	FleetService_HoldFleet_FullMethodName         = "/remuda.v1.FleetService/HoldFleet"
 	FleetService_NudgeService_FullMethodName      = "/remuda.v1.FleetService/NudgeService"
@@ -95,6 +96,8 @@ type FleetServiceClient interface {
 	// ExplainRun says why a run has, or does not have yet, what it asked for; or, of an instance, what led to its state and what it waits for.
 	// NOT_FOUND: the run has no request, no job that waits or runs and no event of the last 24 hours, or no such instance is known.
 	ExplainRun(ctx context.Context, in *ExplainRunRequest, opts ...grpc.CallOption) (*ExplainRunResponse, error)
+	// PlanScaleDown says what the next scale-down would do, and does nothing.
+	PlanScaleDown(ctx context.Context, in *PlanScaleDownRequest, opts ...grpc.CallOption) (*PlanScaleDownResponse, error)
 	// ListWaiting lists the requests and the jobs of job pools that wait for hosts, each with the reason and what happens next.
 	// NOT_FOUND: no such pool is configured.
 	ListWaiting(ctx context.Context, in *ListWaitingRequest, opts ...grpc.CallOption) (*ListWaitingResponse, error)
@@ -269,6 +272,16 @@ func (c *fleetServiceClient) ExplainRun(ctx context.Context, in *ExplainRunReque
 	return out, nil
 }
 
+func (c *fleetServiceClient) PlanScaleDown(ctx context.Context, in *PlanScaleDownRequest, opts ...grpc.CallOption) (*PlanScaleDownResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PlanScaleDownResponse)
+	err := c.cc.Invoke(ctx, FleetService_PlanScaleDown_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *fleetServiceClient) ListWaiting(ctx context.Context, in *ListWaitingRequest, opts ...grpc.CallOption) (*ListWaitingResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListWaitingResponse)
@@ -383,6 +396,8 @@ type FleetServiceServer interface {
 	// ExplainRun says why a run has, or does not have yet, what it asked for; or, of an instance, what led to its state and what it waits for.
 	// NOT_FOUND: the run has no request, no job that waits or runs and no event of the last 24 hours, or no such instance is known.
 	ExplainRun(context.Context, *ExplainRunRequest) (*ExplainRunResponse, error)
+	// PlanScaleDown says what the next scale-down would do, and does nothing.
+	PlanScaleDown(context.Context, *PlanScaleDownRequest) (*PlanScaleDownResponse, error)
 	// ListWaiting lists the requests and the jobs of job pools that wait for hosts, each with the reason and what happens next.
 	// NOT_FOUND: no such pool is configured.
 	ListWaiting(context.Context, *ListWaitingRequest) (*ListWaitingResponse, error)
@@ -449,6 +464,9 @@ func (UnimplementedFleetServiceServer) ListEvents(context.Context, *ListEventsRe
 }
 func (UnimplementedFleetServiceServer) ExplainRun(context.Context, *ExplainRunRequest) (*ExplainRunResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ExplainRun not implemented")
+}
+func (UnimplementedFleetServiceServer) PlanScaleDown(context.Context, *PlanScaleDownRequest) (*PlanScaleDownResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method PlanScaleDown not implemented")
 }
 func (UnimplementedFleetServiceServer) ListWaiting(context.Context, *ListWaitingRequest) (*ListWaitingResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListWaiting not implemented")
@@ -734,6 +752,24 @@ func _FleetService_ExplainRun_Handler(srv interface{}, ctx context.Context, dec 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _FleetService_PlanScaleDown_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PlanScaleDownRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FleetServiceServer).PlanScaleDown(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: FleetService_PlanScaleDown_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FleetServiceServer).PlanScaleDown(ctx, req.(*PlanScaleDownRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _FleetService_ListWaiting_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ListWaitingRequest)
 	if err := dec(in); err != nil {
@@ -900,6 +936,10 @@ var FleetService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ExplainRun",
 			Handler:    _FleetService_ExplainRun_Handler,
+		},
+		{
+			MethodName: "PlanScaleDown",
+			Handler:    _FleetService_PlanScaleDown_Handler,
 		},
 		{
 			MethodName: "ListWaiting",

@@ -7,8 +7,10 @@
 package remudav1
 
 import (
+	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -523,11 +525,121 @@ func (x *RefreshResponse) GetResources() []*Resource {
 	return nil
 }
 
+// PlanScaleDownRequest asks what the next scale-down would do.
+type PlanScaleDownRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Decisions wanted at most, 0 to 10000. 0: 1000.
+	RowLimit      int32 `protobuf:"varint,1,opt,name=row_limit,json=rowLimit,proto3" json:"row_limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PlanScaleDownRequest) Reset() {
+	*x = PlanScaleDownRequest{}
+	mi := &file_remuda_v1_refresh_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlanScaleDownRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlanScaleDownRequest) ProtoMessage() {}
+
+func (x *PlanScaleDownRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_remuda_v1_refresh_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlanScaleDownRequest.ProtoReflect.Descriptor instead.
+func (*PlanScaleDownRequest) Descriptor() ([]byte, []int) {
+	return file_remuda_v1_refresh_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *PlanScaleDownRequest) GetRowLimit() int32 {
+	if x != nil {
+		return x.RowLimit
+	}
+	return 0
+}
+
+// PlanScaleDownResponse has it.
+type PlanScaleDownResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// When it was decided, at most 30 seconds ago.
+	DecideTime *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=decide_time,json=decideTime,proto3" json:"decide_time,omitempty"`
+	// One for each host. Those that do something come first.
+	Decisions []*Decision `protobuf:"bytes,2,rep,name=decisions,proto3" json:"decisions,omitempty"`
+	// Decisions that row_limit left out.
+	MoreDecisions int32 `protobuf:"varint,3,opt,name=more_decisions,json=moreDecisions,proto3" json:"more_decisions,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PlanScaleDownResponse) Reset() {
+	*x = PlanScaleDownResponse{}
+	mi := &file_remuda_v1_refresh_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlanScaleDownResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlanScaleDownResponse) ProtoMessage() {}
+
+func (x *PlanScaleDownResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_remuda_v1_refresh_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlanScaleDownResponse.ProtoReflect.Descriptor instead.
+func (*PlanScaleDownResponse) Descriptor() ([]byte, []int) {
+	return file_remuda_v1_refresh_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *PlanScaleDownResponse) GetDecideTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.DecideTime
+	}
+	return nil
+}
+
+func (x *PlanScaleDownResponse) GetDecisions() []*Decision {
+	if x != nil {
+		return x.Decisions
+	}
+	return nil
+}
+
+func (x *PlanScaleDownResponse) GetMoreDecisions() int32 {
+	if x != nil {
+		return x.MoreDecisions
+	}
+	return 0
+}
+
 var File_remuda_v1_refresh_proto protoreflect.FileDescriptor
 
 const file_remuda_v1_refresh_proto_rawDesc = "" +
 	"\n" +
-	"\x17remuda/v1/refresh.proto\x12\tremuda.v1\"\xa5\x01\n" +
+	"\x17remuda/v1/refresh.proto\x12\tremuda.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa5\x01\n" +
 	"\bDecision\x12\x1f\n" +
 	"\vinstance_id\x18\x01 \x01(\tR\n" +
 	"instanceId\x12)\n" +
@@ -545,7 +657,15 @@ const file_remuda_v1_refresh_proto_rawDesc = "" +
 	"\adry_run\x18\x01 \x01(\bR\x06dryRun\"w\n" +
 	"\x0fRefreshResponse\x121\n" +
 	"\tdecisions\x18\x01 \x03(\v2\x13.remuda.v1.DecisionR\tdecisions\x121\n" +
-	"\tresources\x18\x02 \x03(\v2\x13.remuda.v1.ResourceR\tresources*\xa6\x06\n" +
+	"\tresources\x18\x02 \x03(\v2\x13.remuda.v1.ResourceR\tresources\"?\n" +
+	"\x14PlanScaleDownRequest\x12'\n" +
+	"\trow_limit\x18\x01 \x01(\x05B\n" +
+	"\xbaH\a\x1a\x05\x18\x90N(\x00R\browLimit\"\xae\x01\n" +
+	"\x15PlanScaleDownResponse\x12;\n" +
+	"\vdecide_time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"decideTime\x121\n" +
+	"\tdecisions\x18\x02 \x03(\v2\x13.remuda.v1.DecisionR\tdecisions\x12%\n" +
+	"\x0emore_decisions\x18\x03 \x01(\x05R\rmoreDecisions*\xa6\x06\n" +
 	"\x06Action\x12\x16\n" +
 	"\x12ACTION_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rACTION_LAUNCH\x10\x01\x12\x10\n" +
@@ -604,25 +724,30 @@ func file_remuda_v1_refresh_proto_rawDescGZIP() []byte {
 }
 
 var file_remuda_v1_refresh_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_remuda_v1_refresh_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_remuda_v1_refresh_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
 var file_remuda_v1_refresh_proto_goTypes = []any{
-	(Action)(0),             // 0: remuda.v1.Action
-	(ResourceChange)(0),     // 1: remuda.v1.ResourceChange
-	(*Decision)(nil),        // 2: remuda.v1.Decision
-	(*Resource)(nil),        // 3: remuda.v1.Resource
-	(*RefreshRequest)(nil),  // 4: remuda.v1.RefreshRequest
-	(*RefreshResponse)(nil), // 5: remuda.v1.RefreshResponse
+	(Action)(0),                   // 0: remuda.v1.Action
+	(ResourceChange)(0),           // 1: remuda.v1.ResourceChange
+	(*Decision)(nil),              // 2: remuda.v1.Decision
+	(*Resource)(nil),              // 3: remuda.v1.Resource
+	(*RefreshRequest)(nil),        // 4: remuda.v1.RefreshRequest
+	(*RefreshResponse)(nil),       // 5: remuda.v1.RefreshResponse
+	(*PlanScaleDownRequest)(nil),  // 6: remuda.v1.PlanScaleDownRequest
+	(*PlanScaleDownResponse)(nil), // 7: remuda.v1.PlanScaleDownResponse
+	(*timestamppb.Timestamp)(nil), // 8: google.protobuf.Timestamp
 }
 var file_remuda_v1_refresh_proto_depIdxs = []int32{
 	0, // 0: remuda.v1.Decision.action:type_name -> remuda.v1.Action
 	1, // 1: remuda.v1.Resource.change:type_name -> remuda.v1.ResourceChange
 	2, // 2: remuda.v1.RefreshResponse.decisions:type_name -> remuda.v1.Decision
 	3, // 3: remuda.v1.RefreshResponse.resources:type_name -> remuda.v1.Resource
-	4, // [4:4] is the sub-list for method output_type
-	4, // [4:4] is the sub-list for method input_type
-	4, // [4:4] is the sub-list for extension type_name
-	4, // [4:4] is the sub-list for extension extendee
-	0, // [0:4] is the sub-list for field type_name
+	8, // 4: remuda.v1.PlanScaleDownResponse.decide_time:type_name -> google.protobuf.Timestamp
+	2, // 5: remuda.v1.PlanScaleDownResponse.decisions:type_name -> remuda.v1.Decision
+	6, // [6:6] is the sub-list for method output_type
+	6, // [6:6] is the sub-list for method input_type
+	6, // [6:6] is the sub-list for extension type_name
+	6, // [6:6] is the sub-list for extension extendee
+	0, // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_remuda_v1_refresh_proto_init() }
@@ -636,7 +761,7 @@ func file_remuda_v1_refresh_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_remuda_v1_refresh_proto_rawDesc), len(file_remuda_v1_refresh_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   4,
+			NumMessages:   6,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

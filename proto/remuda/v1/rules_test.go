@@ -240,6 +240,8 @@ func badLists() []badRequest {
 		{"negative", &remudav1.ListServicesRequest{PageSize: -1}, "page_size", "greater than or equal to 0"},
 		{"too many", &remudav1.ListServicesRequest{PageSize: 1001}, "page_size", "less than or equal to 1000"},
 		{"too long", &remudav1.ListServicesRequest{PageToken: long}, "page_token", "at most 2048"},
+		{"negative", &remudav1.PlanScaleDownRequest{RowLimit: -1}, "row_limit", "greater than or equal to 0"},
+		{"too many", &remudav1.PlanScaleDownRequest{RowLimit: 10_001}, "row_limit", "less than or equal to 10000"},
 		{"upper case", &remudav1.ListWaitingRequest{Pool: "Default"}, "pool", "pattern"},
 		{"negative", &remudav1.ListWaitingRequest{RowLimit: -1}, "row_limit", "greater than or equal to 0"},
 		{"too many", &remudav1.ListWaitingRequest{RowLimit: 1001}, "row_limit", "less than or equal to 1000"},
