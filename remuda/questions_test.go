@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/remuda-ci/remuda/internal/cli"
+	pages "github.com/remuda-ci/remuda/internal/page"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
@@ -17,7 +18,7 @@ var (
 )
 
 // TestQuestionsOfADay: each command of the table in docs/operations.md is understood, flags and arguments, and nothing is called. Each RPC and
-// each metric is one that there is.
+// each metric is one that there is, and so is each part of the page.
 func TestQuestionsOfADay(t *testing.T) {
 	_, text, found := strings.Cut(read(t, "../docs/operations.md"), "## Questions of a day")
 	table, _, ends := strings.Cut(text, "\n## ")
@@ -29,9 +30,10 @@ func TestQuestionsOfADay(t *testing.T) {
 		methods = append(methods, string(all.Get(i).Name()))
 	}
 	page, commands := read(t, "../docs/metrics.md"), 0
+	parts := append([]string{"a run", "a host"}, pages.Menu...)
 	for row := range strings.Lines(table) {
 		cells := strings.Split(strings.Trim(strings.TrimSpace(row), "|"), "|")
-		if len(cells) != 4 || strings.HasPrefix(cells[0], "-") || strings.Contains(row, "| RPC |") {
+		if len(cells) != 5 || strings.HasPrefix(cells[0], "-") || strings.Contains(row, "| RPC |") {
 			continue
 		}
 		for _, m := range inTable.FindAllStringSubmatch(cells[1], -1) {
@@ -41,7 +43,10 @@ func TestQuestionsOfADay(t *testing.T) {
 		if method := strings.TrimSpace(cells[2]); method != "" && !slices.Contains(methods, method) {
 			t.Errorf("there is no RPC %s", method)
 		}
-		for _, m := range metrics.FindAllStringSubmatch(cells[3], -1) {
+		if part := strings.TrimSpace(cells[3]); part != "" && !slices.Contains(parts, part) {
+			t.Errorf("the page has no part %q", part)
+		}
+		for _, m := range metrics.FindAllStringSubmatch(cells[4], -1) {
 			if !strings.Contains(page, "### `"+m[1]+"`\n") {
 				t.Errorf("there is no metric %s", m[1])
 			}

@@ -261,10 +261,13 @@ func (p *page) plan(ctx context.Context, _ *http.Request) (view, error) {
 	return v, nil
 }
 
-// Menu are the pages that each page leads to.
-func (v view) Menu() []htmlCell {
+// Menu are the titles of the pages that each page leads to.
+var Menu = []string{"Now", "Runs", "Hosts", "Waiting", "History", "Cost", "Plan", "Services"}
+
+// Links lead to the pages of Menu.
+func (v view) Links() []htmlCell {
 	var menu []htmlCell
-	for _, title := range []string{"Now", "Runs", "Hosts", "Waiting", "History", "Cost", "Plan", "Services"} {
+	for _, title := range Menu {
 		link := Path + strings.ToLower(title)
 		if title == "Now" {
 			link = Path

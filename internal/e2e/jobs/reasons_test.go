@@ -1,0 +1,128 @@
+package jobs_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/remuda-ci/remuda/internal/local"
+	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
+)
+
+// reasonsConfig has a pool of one host, a limit of two, no spot capacity, and a budget that one host uses up.
+const reasonsConfig = `pools: {small: {jobs: {labels: [small], maximum: 1, repositories: ["acme/*"]}}}
+limits: {hosts_per_repository: 2, budgets: [{repository: acme/spent, dollars_per_month: 0.01}]}
+cost: {prices: [{instance_type: "*", dollars_per_hour: 1000}]}
+compute: {process: {spot_capacity: {"*": 0}}}
+sweeps: {budgets: 1s}
+`
+
+// TestTheSameReasonEverywhere: why a run or a job has no host is the same in the explanation, in the list of what waits, on the page and in the
+// metrics, whatever the cause.
+func TestTheSameReasonEverywhere(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, reasonsConfig)
+	ask := func(repository, run string, count int32, usage remudav1.UsageClass) func() {
+		ctx, cancel := context.WithCancel(s.ctx)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_, _ = s.Fleet.Provision(ctx, &remudav1.ProvisionRequest{ // how it ends is not what the test is about
+				Repository: repository, RunId: run, InstanceCount: proto.Int32(count), UsageClass: usage, Timeout: durationpb.New(5 * time.Minute),
+			})
+		}()
+		return func() { cancel(); <-done }
+	}
+	onDemand := remudav1.UsageClass_USAGE_CLASS_ON_DEMAND
+
+	s.run("6002", workflow(1, "small", "sleep 120"))
+	s.eventually(func() string { return s.runIs("6002", "in_progress") })
+	s.run("6003", workflow(1, "small", "'true'"))
+	s.from(repository, "6001", "smal", local.Origin{})
+	defer ask("acme/limited", "6004", 2, onDemand)()
+	s.eventually(func() string { return s.shows("/ui/runs", "/ui/run/acme/limited/6004") })
+	defer ask("acme/limited", "6005", 1, onDemand)()
+	defer ask("acme/spotty", "6006", 1, remudav1.UsageClass_USAGE_CLASS_SPOT)()
+	defer ask("acme/spent", "6007", 1, onDemand)()
+	s.eventually(func() string { return s.shows("/ui/", "used up") })
+	s.from("acme/spent", "6008", "small", local.Origin{})
+	_, err := s.Fleet.Provision(s.ctx, &remudav1.ProvisionRequest{Repository: "acme/spent", RunId: "6009"})
+	if err == nil || !strings.Contains(err.Error(), "limits.budgets allows repository acme/spent") {
+		t.Errorf("over its budget, Provision says %v", err)
+	}
+
+	for name, c := range map[string]struct {
+		repository, run string
+		code            string // of what waits
+		why             string // in the explanation, and on the page of the run
+		metric          string
+	}{
+		"a misspelled label": {repository, "6001", "", "small", `remuda_jobs_unserved_total{code="label_unknown"} 1`},
+		"a full pool":        {repository, "6003", "pool_full", "pool small has 1 of 1 hosts, its maximum", `remuda_jobs_waiting_reason{code="pool_full",pool="small"} 1`},
+		"a limit":            {"acme/limited", "6005", "quota", "limits.hosts_per_repository allows acme/limited 2 hosts at once, and none is left", `remuda_decisions_total{action="keep",code="quota"`},
+		"no spot":            {"acme/spotty", "6006", "shortage", "the last launch was short", `remuda_calls_total{operation="compute.launch"`},
+		"a budget":           {"acme/spent", "6008", "budget_used_up", "limits.budgets allows repository acme/spent $0.01", `remuda_budget_used_ratio{budget="repository acme/spent"}`},
+		"a refused run":      {"acme/spent", "6009", "", "limits.budgets allows repository acme/spent $0.01", `remuda_decisions_total{action="settle",code="budget_used_up"} 1`},
+	} {
+		s.eventually(func() string {
+			resp, err := s.Fleet.ExplainRun(s.ctx, &remudav1.ExplainRunRequest{Repository: c.repository, RunId: c.run})
+			if err != nil {
+				return fmt.Sprintf("%s: %v", name, err)
+			}
+			if said := strings.Join(resp.GetSentences(), "\n"); !strings.Contains(said, c.why) {
+				return fmt.Sprintf("%s: the explanation lacks %q:\n%s", name, c.why, said)
+			}
+			for path, want := range map[string]string{"/ui/run/" + c.repository + "/" + c.run: c.why, "/metrics": c.metric} {
+				if wrong := s.shows(path, want); wrong != "" {
+					return name + ": " + wrong
+				}
+			}
+			if c.code == "" {
+				return ""
+			}
+			if wrong := s.waitsWith(c.run, c.code); wrong != "" {
+				return name + ": " + wrong
+			}
+			return s.shows("/ui/waiting", c.code)
+		})
+	}
+}
+
+// waitsWith says what is wrong if a run does not wait for a reason.
+func (s *stage) waitsWith(run, code string) string {
+	resp, err := s.Fleet.ListWaiting(s.ctx, &remudav1.ListWaitingRequest{})
+	if err != nil {
+		return err.Error()
+	}
+	for _, w := range resp.GetWaits() {
+		if w.GetRunId() == run && w.GetReasonCode() == code && w.GetNext() != "" {
+			return ""
+		}
+	}
+	return fmt.Sprintf("run %s does not wait for %s: %v", run, code, resp.GetWaits())
+}
+
+// shows says what is wrong if a path does not have a text.
+func (s *stage) shows(path, text string) string {
+	req, err := http.NewRequestWithContext(s.ctx, http.MethodGet, "http://"+s.HTTPAddr+path, nil)
+	if err != nil {
+		return err.Error()
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err.Error()
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil || !strings.Contains(string(body), text) {
+		return fmt.Sprintf("%s (status %d, %v) lacks %q", path, resp.StatusCode, err, text)
+	}
+	return ""
+}
