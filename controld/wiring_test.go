@@ -78,7 +78,7 @@ func TestDevWins(t *testing.T) {
 	withApps := strings.NewReplacer("  token_file: /etc/remuda/credentials/github-token", "  apps: [{app_id: 1, private_key_file: /k}]").Replace(string(example))
 	ignored := func(credential string) []string {
 		return []string{
-			"grpc", "http", "store", "compute.process.directory", "compute.process.agentd", "compute.process.runner",
+			"grpc", "http", "page", "store", "compute.process.directory", "compute.process.agentd", "compute.process.runner",
 			"github.url", credential, "callers.issuer",
 		}
 	}
@@ -105,9 +105,7 @@ func TestDevWins(t *testing.T) {
 				}
 			}
 			want.ForDev, want.Ignored = true, test.ignored
-			if want.Page == nil {
-				want.Page = &config.Page{}
-			}
+			want.Page = &config.Page{}
 			want.GRPC = config.GRPC{Addr: "127.0.0.1:0"}
 			want.HTTP.Addr = "127.0.0.1:0"
 			want.Store.SQLite.Path = filepath.Join(o.StateDir, "remuda.db")

@@ -115,7 +115,7 @@ func (c *Config) validateAddresses(root strictyaml.Place) {
 
 // ownOfDev are the keys that controld dev has values of its own for.
 var ownOfDev = [][]string{
-	{"grpc"}, {"http"}, {"store"}, {"compute", "process", "directory"}, {"compute", "process", "agentd"}, {"compute", "process", "runner"},
+	{"grpc"}, {"http"}, {"page"}, {"store"}, {"compute", "process", "directory"}, {"compute", "process", "agentd"}, {"compute", "process", "runner"},
 	{"github", "url"}, {"github", "ca_file"}, {"github", "token_file"}, {"github", "token_env"}, {"github", "apps"}, {"callers", "issuer"},
 }
 

@@ -132,9 +132,7 @@ func (o *Options) Configuration(programs Programs, rules ...config.Rule) (*confi
 			return nil, err
 		}
 	}
-	if c.Page == nil {
-		c.Page = &config.Page{}
-	}
+	c.Page = &config.Page{}
 	c.GRPC = config.GRPC{Addr: o.GRPCAddr}
 	c.HTTP.Addr = o.HTTPAddr
 	c.Store.SQLite.Path = filepath.Join(o.StateDir, "remuda.db")

@@ -3,6 +3,7 @@ package fleet_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -12,21 +13,32 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/meter"
+	"github.com/remuda-ci/remuda/internal/lifecycle/slots"
 	"github.com/remuda-ci/remuda/internal/policy/budget"
 	store "github.com/remuda-ci/remuda/internal/store/memory"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 // unreadable is a store whose readings may not be had.
 type unreadable struct {
 	*store.Store
-	mu  sync.Mutex
-	err error
+	mu     sync.Mutex
+	err    error
+	listed int
 }
 
 func (s *unreadable) setErr(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.err = err
+}
+
+// ListInstances counts the pages of hosts.
+func (s *unreadable) ListInstances(ctx context.Context, f lifecycle.Filter, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error) {
+	s.mu.Lock()
+	s.listed++
+	s.mu.Unlock()
+	return s.Store.ListInstances(ctx, f, page)
 }
 
 func (s *unreadable) ReadingsOfDay(ctx context.Context, day string) ([]meter.Reading, error) {
@@ -278,5 +290,74 @@ func TestABudgetThatCannotBeRead(t *testing.T) {
 		if err := <-asked; err != nil {
 			t.Error(err)
 		}
+	})
+}
+
+// However many ask at once, and with the sweep, what was spent is added up once in a while.
+func TestBudgetsAreAddedUpOnce(t *testing.T) {
+	inBubbleOf(t, budgeted, func(ctx context.Context, t *testing.T, w *world) {
+		counted := &unreadable{Store: w.store}
+		f := w.newFleet("b", budgeted, func(o *fleet.Options) { o.Store = counted })
+		asked := make(chan error, 100)
+		for range cap(asked) {
+			go func() {
+				_, _, err := f.Budgets(ctx, time.Now())
+				asked <- err
+			}()
+		}
+		for range cap(asked) {
+			if err := <-asked; err != nil {
+				t.Error(err)
+			}
+		}
+		if err := f.Drive(ctx, f.NewBudgetSweep(), patience); err != nil {
+			t.Error(err)
+		}
+		if counted.listed != 1 {
+			t.Errorf("the hosts were listed %d times", counted.listed)
+		}
+		time.Sleep(10 * time.Minute)
+		if _, _, err := f.Budgets(ctx, time.Now()); err != nil || counted.listed != 2 {
+			t.Errorf("after a while they were listed %d times: %v", counted.listed, err)
+		}
+	})
+}
+
+// Any number of jobs over their budget keeps no other from a host, and in the next month they have their turn.
+func TestManyJobsOverTheirBudget(t *testing.T) {
+	racepass.CoveredBy(t, "TestABudgetOfJobs")
+	synctest.Test(t, func(t *testing.T) {
+		w := jobWorld(t, 1)
+		w.fleet = w.newFleet("b", func(o *fleet.Options) { withJobs(o, w.hub, 1) }, budgeted)
+		time.Sleep(time.Until(time.Date(2000, 1, 31, 13, 30, 0, 0, time.UTC)))
+		w.spend(t.Context(), repository, "9", 10)
+		time.Sleep(10 * time.Hour) // half an hour before the month ends
+		for id := range int64(3000) {
+			j := lifecycle.Job{
+				ID: 1000 + id, Repository: repository, RunID: "1", Pool: jobPool, Scope: repository, Labels: []string{"remuda-small"}, State: lifecycle.JobWaiting,
+				QueuedAt: time.Now(), DueAt: time.Now().Add(24 * time.Hour), Version: 1,
+			}
+			if err := w.store.CreateJob(t.Context(), j); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Second)
+		w.live(t, func(ctx context.Context) {
+			for id := range int64(3) {
+				other := poolJob(1+id, time.Now())
+				other.Repository, other.RunID = "acme/site", "2"
+				w.hub.queue(ctx, other, time.Minute)
+			}
+			w.until("the jobs of the other repository run", 10*time.Minute, w.ran(1, 2, 3))
+			w.until("their hosts have gone back", 10*time.Minute, w.atRest)
+			before := w.turns().Assigned
+			time.Sleep(time.Until(time.Date(2000, 1, 31, 23, 59, 59, 0, time.UTC)))
+			if n := w.turns().Assigned; n != before {
+				t.Errorf("%d slots were assigned in January, want %d", n, before)
+			}
+			w.until("the first of those that waited has a slot", 3*time.Minute, func() bool {
+				return slices.ContainsFunc(w.turns().Open, func(s slots.Slot) bool { return s.JobID == 1000 })
+			})
+		})
 	})
 }

@@ -70,7 +70,7 @@ func (w *world) attempt() int {
 func TestARunThatLostAJobIsStartedAgain(t *testing.T) {
 	racepass.CoveredBy(t, "TestACrashWhileARunIsStartedAgain")
 	for name, test := range map[string]struct {
-		off             bool
+		off, spent      bool
 		attempt         int
 		announced, busy bool
 		conclusion      string
@@ -83,6 +83,7 @@ func TestARunThatLostAJobIsStartedAgain(t *testing.T) {
 		"nothing was announced":     {attempt: 1, busy: true, conclusion: "failure", says: "released 0 hosts"},
 		"the run succeeded":         {attempt: 1, announced: true, busy: true, conclusion: "success", says: "released 0 hosts"},
 		"a user cancelled it":       {attempt: 1, announced: true, busy: true, conclusion: "cancelled", says: "released 0 hosts"},
+		"its budget is used up":     {spent: true, attempt: 1, announced: true, busy: true, conclusion: "failure", says: "its failed jobs are not started again: limits.budgets allows"},
 		"its pool does not want it": {off: true, attempt: 1, announced: true, busy: true, conclusion: "failure", says: "released 0 hosts"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -91,9 +92,14 @@ func TestARunThatLostAJobIsStartedAgain(t *testing.T) {
 					if !test.off {
 						rerunning(o)
 					}
+					budgeted(o)
 				})
 				w.live(t, func(ctx context.Context) {
 					w.loseHost(ctx, test.attempt, test.announced, test.busy)
+					if test.spent {
+						w.spend(ctx, repository, "9", 10)
+						time.Sleep(10 * time.Minute)
+					}
 					over := w.setRun(lifecycle.WorkflowRun{RunAttempt: test.attempt, Status: lifecycle.StatusCompleted, Conclusion: test.conclusion})
 					w.hub.sayRun(ctx, over)
 					time.Sleep(10 * time.Second)

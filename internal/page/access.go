@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,7 +16,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
-// access says who may see the page: a caller with a token, a browser that has shown one, and without either a caller on this machine.
+// access says who may see the page: a caller with a token, and a browser that has shown one. Where there are no tokens, callers on this machine.
 type access struct {
 	tokens func() ([]lifecycle.Secret, error)
 	now    func() time.Time
@@ -43,13 +44,13 @@ func (a access) check(r *http.Request) error {
 			return err
 		}
 	}
-	if local(r) {
+	switch {
+	case a.tokens != nil: // also for a caller on this machine, which may be a proxy that does not say whose call it is
+		return errUnknown
+	case local(r):
 		return nil
 	}
-	if a.tokens == nil {
-		return errNoTokens
-	}
-	return errUnknown
+	return errNoTokens
 }
 
 // verify returns nil if one of the tokens passes. It takes as long whichever it is.
@@ -137,14 +138,14 @@ func private(r *http.Request) bool {
 	return r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https") || local(r)
 }
 
-// forwards are what a proxy adds: its caller may be anywhere.
-var forwards = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip", "Via"}
+// forwards are what a proxy adds, whatever is in it: its caller may be anywhere. So are all that begin with X-Forwarded-.
+var forwards = []string{"Forwarded", "X-Real-Ip", "Via"}
 
 // local reports whether a caller is on this machine. The name that it calls has to be of this machine too: a browser could be led here by a
 // site whose name was moved to a loopback address.
 func local(r *http.Request) bool {
-	for _, header := range forwards {
-		if r.Header.Get(header) != "" {
+	for name := range r.Header {
+		if strings.HasPrefix(name, "X-Forwarded-") || slices.Contains(forwards, name) {
 			return false
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 
 	"connectrpc.com/connect"
 	"google.golang.org/grpc"
@@ -38,6 +39,8 @@ func (p *page) reads() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		err := p.access.check(r)
 		switch {
+		case !slices.Contains(ownSites, r.Header.Get("Sec-Fetch-Site")):
+			err = connect.NewError(connect.CodePermissionDenied, errors.New("a page of another site asks, in a browser"))
 		case err == nil:
 			mux.ServeHTTP(w, r)
 			return
@@ -54,6 +57,10 @@ func (p *page) reads() http.Handler {
 	})
 }
 
+// ownSites are what browsers say of calls of the page's own, and of those that a person makes. Programs say nothing. Another site could not
+// read the answer, and each costs reads of the store.
+var ownSites = []string{"", "none", "same-origin"}
+
 // read has a call answered.
 func read[Request, Response any](mux *http.ServeMux, name string, call func(context.Context, *Request, ...grpc.CallOption) (*Response, error)) {
 	answer := func(ctx context.Context, r *connect.Request[Request]) (*connect.Response[Response], error) {
@@ -66,13 +73,13 @@ func read[Request, Response any](mux *http.ServeMux, name string, call func(cont
 		return connect.NewResponse(resp), nil
 	}
 	mux.Handle(ReadsPath+name, connect.NewUnaryHandler(ReadsPath+name, answer,
-		connect.WithIdempotency(connect.IdempotencyNoSideEffects), connect.WithReadMaxBytes(maxRead), connect.WithCodec(strictJSON{})))
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects), connect.WithReadMaxBytes(maxRead), connect.WithCodec(strictJSON{"json"}), connect.WithCodec(strictJSON{"json; charset=utf-8"})))
 }
 
 // strictJSON is JSON as Connect has it, except that a field that the message does not have is an error, and not ignored.
-type strictJSON struct{}
+type strictJSON struct{ name string }
 
-func (strictJSON) Name() string { return "json" }
+func (c strictJSON) Name() string { return c.name }
 
 func (strictJSON) Marshal(m any) ([]byte, error) { return protojson.Marshal(m.(proto.Message)) }
 

@@ -35,7 +35,9 @@ func (w *world) post(from call, name, body string) (int, answered) {
 		fresh := httptest.NewRequest("POST", r.URL.String(), strings.NewReader(body))
 		r.Body, r.ContentLength = fresh.Body, fresh.ContentLength
 	}
-	r.Header.Set("Content-Type", "application/json")
+	if r.Header.Get("Content-Type") == "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
 	got := httptest.NewRecorder()
 	w.handler.ServeHTTP(got, r)
 	var a answered
@@ -43,11 +45,18 @@ func (w *world) post(from call, name, body string) (int, answered) {
 	return got.Code, a
 }
 
+// elsewhere is what a browser on this machine sends for a page of a site.
+func elsewhere(site string) call {
+	c := here()
+	c.header = header("Sec-Fetch-Site", site)
+	return c
+}
+
 func TestReads(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(o *page.Options) { o.Tokens = tokens(token) })
+	w, guarded := newWorld(t, func(*page.Options) {}), newWorld(t, func(o *page.Options) { o.Tokens = tokens(token) })
 	w.fill(3)
-	if code, a := w.post(there("Authorization", "Bearer "+token), "ListPools", "{}"); code != http.StatusOK || len(a.Pools) != 2 || a.Pools[0].Name != "default" {
+	if code, a := guarded.post(there("Authorization", "Bearer "+token), "ListPools", "{}"); code != http.StatusOK || len(a.Pools) != 2 || a.Pools[0].Name != "default" {
 		t.Errorf("the pools, with a token: status %d, %+v", code, a)
 	}
 	if code, a := w.post(here(), "GetInstance", `{"instanceId": "`+instanceID(0)+`"}`); code != http.StatusOK || a.Instance.InstanceID != instanceID(0) {
@@ -59,25 +68,37 @@ func TestReads(t *testing.T) {
 		status     int
 		code, says string
 	}{
-		"no token":              {there(), "ListPools", "{}", http.StatusUnauthorized, "unauthenticated", "a token of page.token_file is required"},
-		"a wrong token":         {there("Authorization", "Bearer "+otherToken), "ListPools", "{}", http.StatusUnauthorized, "unauthenticated", "a token"},
-		"a value out of bounds": {here(), "ListPools", `{"pageSize": -1}`, http.StatusBadRequest, "invalid_argument", "page_size"},
-		"no such field":         {here(), "ListPools", `{"size": 1}`, http.StatusBadRequest, "invalid_argument", "size"},
-		"no JSON":               {here(), "ListPools", `pools`, http.StatusBadRequest, "invalid_argument", ""},
-		"no such host":          {here(), "GetInstance", `{"instanceId": "i-unknown"}`, http.StatusNotFound, "not_found", "i-unknown"},
-		"too large":             {here(), "ListPools", `{"pageToken": "` + strings.Repeat("x", 20<<10) + `"}`, http.StatusTooManyRequests, "resource_exhausted", "larger"},
-		"a call that changes":   {here(), "TerminateInstance", `{"instanceId": "i-1", "reason": "x"}`, http.StatusNotFound, "", ""},
-		"a stream":              {here(), "WatchFleet", `{}`, http.StatusNotFound, "", ""},
+		"a page of another site": {elsewhere("cross-site"), "ListPools", "{}", http.StatusForbidden, "permission_denied", "a page of another site"},
+		"a page of a neighbor":   {elsewhere("same-site"), "ListPools", "{}", http.StatusForbidden, "permission_denied", "a page of another site"},
+		"from elsewhere":         {there(), "ListPools", "{}", http.StatusForbidden, "permission_denied", "on its own machine alone"},
+		"no token":               {there(), "ListPools", "{}", http.StatusUnauthorized, "unauthenticated", "a token of page.token_file is required"},
+		"a wrong token":          {there("Authorization", "Bearer "+otherToken), "ListPools", "{}", http.StatusUnauthorized, "unauthenticated", "a token"},
+		"a value out of bounds":  {here(), "ListPools", `{"pageSize": -1}`, http.StatusBadRequest, "invalid_argument", "page_size"},
+		"no such field":          {here(), "ListPools", `{"size": 1}`, http.StatusBadRequest, "invalid_argument", "size"},
+		"no JSON":                {here(), "ListPools", `pools`, http.StatusBadRequest, "invalid_argument", ""},
+		"no such host":           {here(), "GetInstance", `{"instanceId": "i-unknown"}`, http.StatusNotFound, "not_found", "i-unknown"},
+		"too large":              {here(), "ListPools", `{"pageToken": "` + strings.Repeat("x", 20<<10) + `"}`, http.StatusTooManyRequests, "resource_exhausted", "larger"},
+		"a call that changes":    {here(), "TerminateInstance", `{"instanceId": "i-1", "reason": "x"}`, http.StatusNotFound, "", ""},
+		"a stream":               {here(), "WatchFleet", `{}`, http.StatusNotFound, "", ""},
 	} {
-		if code, a := w.post(tt.from, tt.call, tt.body); code != tt.status || a.Code != tt.code || !strings.Contains(a.Message, tt.says) {
+		on := w
+		if strings.HasSuffix(name, " token") {
+			on = guarded
+		}
+		if code, a := on.post(tt.from, tt.call, tt.body); code != tt.status || a.Code != tt.code || !strings.Contains(a.Message, tt.says) {
 			t.Errorf("%s: status %d, %+v", name, code, a)
 		}
 	}
 	if _, a := w.post(here(), "ListPools", `{"pageSize": -1}`); len(a.Details) != 1 || !strings.Contains(a.Details[0].Type, "BadRequest") {
 		t.Errorf("the details of an error are %+v", a.Details)
 	}
-	if code, a := newWorld(t, func(*page.Options) {}).post(there(), "ListPools", "{}"); code != http.StatusForbidden || a.Code != "permission_denied" {
-		t.Errorf("without tokens, from elsewhere: status %d, %+v", code, a)
+	if code, _ := w.post(elsewhere("same-origin"), "ListPools", "{}"); code != http.StatusOK {
+		t.Errorf("a script of the page: status %d", code)
+	}
+	utf8 := here()
+	utf8.header = header("Content-Type", "application/json; charset=utf-8")
+	if code, a := w.post(utf8, "ListPools", `{"size": 1}`); code != http.StatusBadRequest {
+		t.Errorf("no such field, in JSON that says its charset: status %d, %+v", code, a)
 	}
 }
 

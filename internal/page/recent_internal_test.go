@@ -46,6 +46,21 @@ func TestRecent(t *testing.T) {
 		want("once it is too old", 0, down, time.Second)
 		down = nil
 		want("when it can be fetched again", 6, nil, time.Second)
+		before, shared := fetched, make(chan error, 9)
+		for range cap(shared) {
+			go func() {
+				_, err := r.get(t.Context(), "another", fetch)
+				shared <- err
+			}()
+		}
+		for range cap(shared) {
+			if err := <-shared; err != nil {
+				t.Error(err)
+			}
+		}
+		if fetched != before+1 {
+			t.Errorf("what many ask at once was fetched %d times", fetched-before)
+		}
 		for n := range 3 * mostKept {
 			if _, err := r.get(t.Context(), string(rune(n)), fetch); err != nil || len(r.known) > mostKept {
 				t.Fatalf("%d answers are kept: %v", len(r.known), err)

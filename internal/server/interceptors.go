@@ -97,7 +97,10 @@ func (e *interceptors) observe(ctx context.Context, method string, req any, took
 	}
 	args := []any{logkey.Method, method, logkey.Code, code.String(), logkey.Took, took.Round(time.Microsecond)}
 	if p, ok := peer.FromContext(ctx); ok {
-		args = append(args, logkey.Address, p.Addr.String(), logkey.Caller, callerOf(ctx).name)
+		args = append(args, logkey.Address, p.Addr.String())
+	}
+	if name := callerOf(ctx).name; name != "" {
+		args = append(args, logkey.Caller, name)
 	}
 	args = append(args, logFields(req)...)
 	if err != nil {

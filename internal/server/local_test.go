@@ -36,7 +36,7 @@ func TestViewerInTheProcess(t *testing.T) {
 	_, err = viewer.WatchFleet(ctx, &remudav1.WatchFleetRequest{})
 	wants("a stream", err, codes.Unimplemented, "WatchFleet is a stream")
 	wants("no call", f.server.Viewer("x").Invoke(ctx, "/remuda.v1.FleetService/None", got, got), codes.Unimplemented, "there is no call")
-	if text := f.log.String(); !strings.Contains(text, "GetInstance code=OK") || !strings.Contains(text, "TerminateInstance code=PermissionDenied") {
+	if text := f.log.String(); !strings.Contains(text, "GetInstance code=OK") || !strings.Contains(text, "caller=\"the page\" instance=i-1") || !strings.Contains(text, "TerminateInstance code=PermissionDenied") {
 		t.Errorf("the log has\n%s", text)
 	}
 }

@@ -25,7 +25,7 @@ type turn struct{ command, output string }
 // TestSession: the session of docs/cli.md, on a controld of its own, prints what the page says, up to ids and times.
 func TestSession(t *testing.T) {
 	s := newStage(t)
-	before, session, after := readSession(t)
+	before, session, after := readSession(t, page)
 	actual := map[string]string{} // ids of the page and those of this run
 	var got []turn
 	for _, want := range session {
@@ -41,7 +41,7 @@ func TestSession(t *testing.T) {
 		got = append(got, turn{command, output})
 	}
 	if *update {
-		s.writeSession(before, got, after)
+		writeSession(t, page, s.GRPCAddr, before, got, after)
 	}
 }
 
@@ -58,7 +58,7 @@ func (s *stage) inShell(command string) string {
 
 const begin, end = "```console\n", "```\n"
 
-func readSession(t *testing.T) (before string, session []turn, after string) {
+func readSession(t *testing.T, page string) (before string, session []turn, after string) {
 	t.Helper()
 	data, err := os.ReadFile(page)
 	if err != nil {
@@ -79,15 +79,15 @@ func readSession(t *testing.T) (before string, session []turn, after string) {
 	return before, session, after
 }
 
-func (s *stage) writeSession(before string, session []turn, after string) {
-	s.Helper()
+func writeSession(t *testing.T, page, address, before string, session []turn, after string) {
+	t.Helper()
 	text := before + begin
 	for _, turn := range session {
 		text += "$ " + turn.command + "\n" + turn.output
 	}
-	text = strings.ReplaceAll(text, s.GRPCAddr, "127.0.0.1:7443")
+	text = strings.ReplaceAll(text, address, "127.0.0.1:7443")
 	if err := os.WriteFile(page, []byte(text+end+after), 0o644); err != nil {
-		s.Fatal(err)
+		t.Fatal(err)
 	}
 }
 
@@ -113,6 +113,8 @@ var (
 		{regexp.MustCompile(`127\.0\.0\.1:\d+`), "ADDRESS"},
 		{regexp.MustCompile(`\b(\d+(\.\d+)?(d|h|m|s|ms|µs))+\b`), "SPAN"},
 		{regexp.MustCompile(`\bhot\b`), "pooled"}, // a pooled host registers ahead of need when it comes to it
+		{regexp.MustCompile(`\b\d+\.\d{2,4}\b`), "DOLLARS"},
+		{regexp.MustCompile(`\(commit .*\)`), "(BUILD)"},
 		{regexp.MustCompile(` +`), " "},
 	}
 	// passing are lines that are there or not, as it happens: progress, and looks of a sweep.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
@@ -26,9 +27,9 @@ type Budgets struct {
 	Store Once
 	Log   hclog.Logger
 
-	mu     sync.Mutex
-	uses   []budget.Use
-	readAt time.Time
+	reads singleflight.Group
+	mu    sync.Mutex
+	last  knownUses
 }
 
 // Once remembers what was reported already.
@@ -37,13 +38,38 @@ type Once interface {
 	SeeOnce(ctx context.Context, kind, id string, until time.Time) error
 }
 
-// Uses are how much of each budget is used in this month, as it was at readAt, at most Lag ago.
+// Uses are how much of each budget is used in this month, as it was at readAt, at most Lag ago. Callers who find that it is older share one
+// read, which outlives the call that began it.
 func (b *Budgets) Uses(ctx context.Context, now time.Time) (uses []budget.Use, readAt time.Time, err error) {
-	if uses, readAt = b.known(); !readAt.IsZero() && now.Sub(readAt).Abs() < b.Lag && meter.MonthOf(meter.DayOf(readAt)) == meter.MonthOf(meter.DayOf(now)) {
-		return uses, readAt, nil
+	if k := b.known(); k.young(now, b.Lag) {
+		return k.uses, k.readAt, nil
 	}
-	uses, err = b.read(ctx, now)
-	return uses, now, err
+	read := b.reads.DoChan("", func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readWithin)
+		defer cancel()
+		return b.read(ctx, now)
+	})
+	select {
+	case got := <-read:
+		k, _ := got.Val.(knownUses)
+		return k.uses, k.readAt, got.Err
+	case <-ctx.Done():
+		return nil, now, context.Cause(ctx)
+	}
+}
+
+// readWithin bounds a read of what was spent.
+const readWithin = time.Minute
+
+// knownUses are what is known of the budgets.
+type knownUses struct {
+	uses   []budget.Use
+	readAt time.Time
+}
+
+// young reports whether it is what there is to know now: in a new month nothing is spent yet.
+func (k knownUses) young(now time.Time, lag time.Duration) bool {
+	return !k.readAt.IsZero() && now.Sub(k.readAt).Abs() < lag && meter.MonthOf(meter.DayOf(k.readAt)) == meter.MonthOf(meter.DayOf(now))
 }
 
 // Against finds the budget that keeps a repository's runs from more hosts; nil: none does.
@@ -55,32 +81,35 @@ func (b *Budgets) Against(ctx context.Context, repository string, now time.Time)
 	return budget.Against(repository, uses), err
 }
 
-func (b *Budgets) known() ([]budget.Use, time.Time) {
+func (b *Budgets) known() knownUses {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.uses, b.readAt
+	return b.last
 }
 
-// read adds up what was spent since the month began.
-func (b *Budgets) read(ctx context.Context, now time.Time) ([]budget.Use, error) {
+// read adds up what was spent since the month began, unless another read has just ended.
+func (b *Budgets) read(ctx context.Context, now time.Time) (knownUses, error) {
+	if k := b.known(); k.young(now, b.Lag) {
+		return k, nil
+	}
 	today := meter.DayOf(now)
 	month := meter.MonthOf(today)
 	report, err := b.Costs.Report(ctx, Query{By: ByRepository, Since: month + "-01", Until: today}, now)
 	if err != nil {
-		return nil, fmt.Errorf("read how much of the budgets is used: %w", err)
+		return knownUses{}, fmt.Errorf("read how much of the budgets is used: %w", err)
 	}
 	spent := map[string]float64{}
 	for _, row := range report.Rows {
 		spent[row.Repository] += row.Dollars
 	}
-	uses := b.List.Uses(month, spent)
+	k := knownUses{b.List.Uses(month, spent), now}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.uses, b.readAt = uses, now
-	return uses, nil
+	b.last = k
+	return k, nil
 }
 
-// BudgetSweep reads how much of the budgets is used, and reports each that is near its end or used up, once in the month.
+// BudgetSweep sees how much of the budgets is used, and reports each that is near its end or used up, at most once in the month.
 type BudgetSweep struct {
 	op.Stages
 	env *Budgets
@@ -96,7 +125,7 @@ func (b *Budgets) NewSweep() *BudgetSweep {
 }
 
 func (s *BudgetSweep) begin(ctx context.Context, now time.Time) (op.Progress, error) {
-	uses, err := s.env.read(ctx, now)
+	uses, _, err := s.env.Uses(ctx, now)
 	if err != nil {
 		return op.Again, err
 	}

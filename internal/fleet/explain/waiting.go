@@ -14,6 +14,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle/listing"
 	"github.com/remuda-ci/remuda/internal/lifecycle/pause"
 	"github.com/remuda-ci/remuda/internal/lifecycle/slots"
+	"github.com/remuda-ci/remuda/internal/policy/budget"
 	"github.com/remuda-ci/remuda/internal/policy/waiting"
 )
 
@@ -28,13 +29,14 @@ type poolLine struct {
 	more  bool
 	table slots.Table
 	pause pause.Pause
-	// requests are those of slots, by slot; nil: there is none.
+	// requests are those of slots, by slot; nil: there is none. budgets are those against repositories; nil: there is none.
 	requests map[int64]*lifecycle.Request
+	budgets  map[string]*budget.Use
 }
 
 // lineOf reads the first waiting jobs of a pool, its slots and its pause.
 func (ex *Explainer) lineOf(ctx context.Context, pool string, most int, now time.Time) (*poolLine, error) {
-	l := &poolLine{ex: ex, pool: pool, requests: map[int64]*lifecycle.Request{}}
+	l := &poolLine{ex: ex, pool: pool, requests: map[int64]*lifecycle.Request{}, budgets: map[string]*budget.Use{}}
 	page, err := ex.JobStore.WaitingJobs(ctx, pool, lifecycle.PageOf{Limit: most})
 	if err != nil {
 		return nil, fmt.Errorf("list the waiting jobs of pool %s: %w", pool, err)
@@ -60,7 +62,7 @@ func (l *poolLine) facts(ctx context.Context, j lifecycle.Job, now time.Time) (f
 			f.Place = i + 1
 			break
 		}
-		budget, err := l.ex.BudgetAgainst(ctx, o.Repository, now)
+		budget, err := l.budget(ctx, o.Repository, now)
 		if err != nil {
 			return f, err
 		}
@@ -68,13 +70,26 @@ func (l *poolLine) facts(ctx context.Context, j lifecycle.Job, now time.Time) (f
 			f.Before++
 		}
 	}
-	if f.Budget, err = l.ex.BudgetAgainst(ctx, j.Repository, now); err != nil {
+	if f.Budget, err = l.budget(ctx, j.Repository, now); err != nil {
 		return f, err
 	}
 	if slot := f.Slot(); slot != nil {
 		f.Request, err = l.request(ctx, *slot)
 	}
 	return f, err
+}
+
+// budget finds the budget against a repository, once.
+func (l *poolLine) budget(ctx context.Context, repository string, now time.Time) (*budget.Use, error) {
+	u, known := l.budgets[repository]
+	if known {
+		return u, nil
+	}
+	u, err := l.ex.BudgetAgainst(ctx, repository, now)
+	if err == nil {
+		l.budgets[repository] = u
+	}
+	return u, err
 }
 
 // request reads the request of a slot, once; nil: it is about to be written.

@@ -17,6 +17,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/ports"
 	"github.com/remuda-ci/remuda/internal/fleet/provision"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/meter"
 	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/policy"
 	"github.com/remuda-ci/remuda/internal/policy/unserved"
@@ -74,6 +75,8 @@ type Jobs struct {
 	// looked at since. looked is when all hosts of a pool were last looked at.
 	freed  map[string][]string
 	looked map[string]time.Time
+	// behind are, by pool, the place in the line of jobs behind those at its head whose budget is used up in this month.
+	behind map[string]placeInMonth
 	// forks remembers by lifecycle.RunKey whether a run's commit is a fork's. That never changes.
 	forks    map[string]bool
 	asking   singleflight.Group
@@ -95,7 +98,7 @@ func New(o Options, pools map[string]ports.Pool) (*Jobs, error) {
 	if o.Scope == nil {
 		o.Scope = func(repository string) string { return repository }
 	}
-	d := &Jobs{Options: o, labels: map[string]policy.PoolLabels{}, unserved: map[string]unserved.Pool{}, forks: map[string]bool{}, reconciling: map[string]bool{}, freed: map[string][]string{}, looked: map[string]time.Time{}}
+	d := &Jobs{Options: o, labels: map[string]policy.PoolLabels{}, unserved: map[string]unserved.Pool{}, forks: map[string]bool{}, reconciling: map[string]bool{}, freed: map[string][]string{}, looked: map[string]time.Time{}, behind: map[string]placeInMonth{}}
 	d.unknown = unknownRuns{map[string]time.Time{}, map[plannedMinute]int{}}
 	for name, p := range o.Pools {
 		pool, ok := pools[name]
@@ -110,6 +113,26 @@ func New(o Options, pools map[string]ports.Pool) (*Jobs, error) {
 	}
 	return d, nil
 }
+
+type placeInMonth struct{ place, month string }
+
+// behindBudgets is the place in the line of a pool from which on jobs are read. When all is looked at it is the head, and so it is in a new month.
+func (js *Jobs) behindBudgets(pool string, all bool, now time.Time) string {
+	js.mu.Lock()
+	defer js.mu.Unlock()
+	if all || js.behind[pool].month != monthOf(now) {
+		delete(js.behind, pool)
+	}
+	return js.behind[pool].place
+}
+
+func (js *Jobs) setBehindBudgets(pool, place string, now time.Time) {
+	js.mu.Lock()
+	defer js.mu.Unlock()
+	js.behind[pool] = placeInMonth{place, monthOf(now)}
+}
+
+func monthOf(now time.Time) string { return meter.MonthOf(meter.DayOf(now)) }
 
 // submit runs an operation in the background, if ServeJobs runs. Otherwise the sweeps find it in the store.
 func (js *Jobs) submit(what string, op op.Op) {

@@ -154,26 +154,43 @@ func (b *reconcilePool) readWaiting(ctx context.Context, now time.Time) error {
 	if served == 0 {
 		return nil
 	}
-	most, found := served+unannounced+waitingBeyond, 0
-	for page := (lifecycle.PageOf{Limit: most}); ; {
+	return b.readPages(ctx, served+unannounced+waitingBeyond, now)
+}
+
+// manyJobs is how many jobs are read at once behind those that wait for the next month.
+const manyJobs = 1000
+
+// readPages reads jobs until as many may be served. Jobs whose repository has used up its budget are not among them, and are not counted: others may be behind
+// any number of them. Those at the head of the line are read again by a full reconciliation alone.
+func (b *reconcilePool) readPages(ctx context.Context, most int, now time.Time) error {
+	page := lifecycle.PageOf{After: b.env.behindBudgets(b.name, b.full, now), Limit: most}
+	for found, head := 0, true; ; {
 		got, err := b.env.Options.Store.WaitingJobs(ctx, b.name, page)
 		if err != nil {
 			return fmt.Errorf("list the waiting jobs of pool %s: %w", b.name, err)
 		}
+		spent := 0
 		for _, j := range got.Items {
 			budget, err := b.env.Provision.Quota.BudgetAgainst(ctx, j.Repository, now)
-			if err != nil {
+			switch {
+			case err != nil:
 				return err
-			}
-			if budget == nil && !j.PassedOver(now) {
+			case budget != nil:
+				spent++
+			case !j.PassedOver(now):
 				b.waiting = append(b.waiting, j)
 			}
 		}
-		found += len(got.Items)
+		found += len(got.Items) - spent
+		if head = head && spent == len(got.Items); head && got.Next != "" {
+			b.env.setBehindBudgets(b.name, got.Next, now)
+		}
 		if b.more = got.Next != ""; !b.more || len(b.waiting) >= most || found >= waitingAtMost {
 			return nil
 		}
-		page.After = got.Next
+		if page.After = got.Next; spent > 0 {
+			page.Limit = manyJobs
+		}
 	}
 }
 

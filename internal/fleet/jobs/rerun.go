@@ -61,7 +61,14 @@ func (js *Jobs) lostJob(ctx context.Context, requests []lifecycle.Request, run l
 func (h *webhookOp) startAgain(released string) func(context.Context, time.Time) (op.Progress, error) {
 	run := *h.w.Run
 	return func(ctx context.Context, now time.Time) (op.Progress, error) {
-		err := h.env.Options.Store.SeeOnce(ctx, rerunKind, lifecycle.LostJobOf(run.Repository, run.RunID, run.RunAttempt), now.Add(keepWebhooks))
+		budget, err := h.env.Provision.Quota.BudgetAgainst(ctx, run.Repository, now)
+		if err != nil {
+			return op.Again, err
+		}
+		if budget != nil { // they would wait for hosts that they do not get
+			return h.finish(released + "; its failed jobs are not started again: " + budget.Reason().Text)
+		}
+		err = h.env.Options.Store.SeeOnce(ctx, rerunKind, lifecycle.LostJobOf(run.Repository, run.RunID, run.RunAttempt), now.Add(keepWebhooks))
 		if errors.Is(err, lifecycle.ErrExists) {
 			var is lifecycle.WorkflowRun
 			if is, err = h.env.Options.GitHub.WorkflowRun(ctx, run.Repository, run.RunID); err == nil &&
