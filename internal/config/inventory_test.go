@@ -172,3 +172,23 @@ func checkDefaults(t *testing.T, example string) (checked int) {
 	visit("", root.Content[0])
 	return checked
 }
+
+// TestMigrationNamesKeys: what the page for those who come from another tool names in its right columns is a key, or begins some.
+func TestMigrationNamesKeys(t *testing.T) {
+	page, err := os.ReadFile("../../docs/migration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, found := inventory.Keys(), 0
+	named := regexp.MustCompile("`((?:aws|github|webhooks|page|pools|resource_classes|limits|timeouts|sweeps|scale_down|services|callers|cost)[.[][^`:]*)(?:: [a-z]+)?`")
+	for _, m := range named.FindAllSubmatch(page, -1) {
+		found++
+		path := string(m[1])
+		if !slices.ContainsFunc(keys, func(k inventory.Key) bool { return k.Path == path || strings.HasPrefix(k.Path, path+".") || strings.HasPrefix(k.Path, strings.TrimSuffix(path, "[]")+"[].") }) {
+			t.Errorf("the page names %s, which is no key", path)
+		}
+	}
+	if found < 50 {
+		t.Errorf("the page names %d keys", found)
+	}
+}
