@@ -1,7 +1,7 @@
 // Package web serves controld's HTTP: whether it lives, whether it is ready, its metrics, where GitHub
-// delivers its webhooks, and where workers of services call. It is plain HTTP: what needs no credentials
-// changes nothing and tells nothing of runs, a delivery is signed, and workers have a token. A load balancer
-// brings TLS.
+// delivers its webhooks, where workers of services call, and the page for people. It is plain HTTP: what needs no credentials
+// changes nothing and tells nothing of runs, a delivery is signed, workers have a token, and the page knows its callers
+// itself. A load balancer brings TLS.
 package web
 
 import (
