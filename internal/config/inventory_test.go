@@ -184,7 +184,10 @@ func TestMigrationNamesKeys(t *testing.T) {
 	for _, m := range named.FindAllSubmatch(page, -1) {
 		found++
 		path := string(m[1])
-		if !slices.ContainsFunc(keys, func(k inventory.Key) bool { return k.Path == path || strings.HasPrefix(k.Path, path+".") || strings.HasPrefix(k.Path, strings.TrimSuffix(path, "[]")+"[].") }) {
+		is := func(k inventory.Key) bool {
+			return k.Path == path || strings.HasPrefix(k.Path, path+".") || strings.HasPrefix(k.Path, strings.TrimSuffix(path, "[]")+"[].")
+		}
+		if !slices.ContainsFunc(keys, is) {
 			t.Errorf("the page names %s, which is no key", path)
 		}
 	}

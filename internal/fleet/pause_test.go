@@ -46,7 +46,7 @@ func TestAPausedPool(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		for _, run := range []string{"3", "4"} {
 			e, err := w.fleet.Explain(ctx, repository, run, time.Now())
-			if said := strings.Join(e.Sentences, "\n"); err != nil || !strings.Contains(said, "; pool default is paused since 20") || !strings.Contains(said, " by CN=ops (a new image)") {
+			if said := strings.Join(e.Sentences, "\n"); err != nil || !strings.Contains(said, "left: pool default is paused since 20") || !strings.Contains(said, " by CN=ops (a new image)") {
 				t.Errorf("run %s: %v: %s", run, err, said)
 			}
 		}

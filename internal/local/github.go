@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -183,6 +184,18 @@ func (g *GitHub) Delay(ctx context.Context, route string, delay time.Duration) e
 	return g.call(ctx, http.MethodPost, "/_standin/faults", map[string]any{
 		"route": route, "count": 1, "delay_ms": delay.Milliseconds(),
 	}, nil)
+}
+
+// GoAway makes every call of GitHub's API fail with 503 until ComeBack.
+func (g *GitHub) GoAway(ctx context.Context) error {
+	return g.call(ctx, http.MethodPost, "/_standin/faults", map[string]any{
+		"route": "*", "count": math.MaxInt32, "status": http.StatusServiceUnavailable,
+	}, nil)
+}
+
+// ComeBack takes back what GoAway and Delay did.
+func (g *GitHub) ComeBack(ctx context.Context) error {
+	return g.call(ctx, http.MethodDelete, "/_standin/faults", nil, nil)
 }
 
 // InstallApp makes a GitHub App, whose key is the PEM of a public one, and installs it on an account.

@@ -42,7 +42,7 @@ func newTmux(s *stage) *tmux {
 		"REMUDA_CONFIG="+s.config, "PATH="+testrun.System.Dir(s.T)+":"+os.Getenv("PATH"))
 	m.do("-f", "/dev/null", "new-session", "-d", "-c", s.TempDir(), "-x", "160", "-y", "50", "-n", "person", "PS1='$ ' exec bash --norc --noprofile")
 	s.Cleanup(func() { m.do("kill-server") })
-	m.settled("person")
+	m.until("person", func(screen string) bool { return screen == "$" })
 	return m
 }
 
@@ -79,12 +79,6 @@ func (m *tmux) until(window string, shown func(screen string) bool) string {
 	}
 }
 
-// settled waits for the prompt.
-func (m *tmux) settled(window string) string {
-	m.Helper()
-	return m.until(window, func(screen string) bool { return screen == "$" || strings.HasSuffix(screen, "\n$") })
-}
-
 // types has a person type a command, and perhaps keys once it shows a text. It returns what was printed.
 func (m *tmux) types(command, shows, keys string) string {
 	m.Helper()
@@ -101,7 +95,7 @@ func (m *tmux) types(command, shows, keys string) string {
 		screen = m.until("person", func(screen string) bool { return strings.Contains(screen, shows) && !strings.HasSuffix(screen, "\n$") })
 		m.do("send-keys", "-t", "person", keys)
 	}
-	after := m.settled("person")
+	after := m.until("person", func(screen string) bool { return strings.Contains(screen, command) && strings.HasSuffix(screen, "\n$") })
 	printed := screen // of a program that had the whole terminal, and gave it back
 	if _, rest, found := strings.Cut(after, command+"\n"); screen == "" || strings.TrimSuffix(rest, "$") != "" {
 		if !found {

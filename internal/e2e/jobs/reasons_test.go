@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/local"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
@@ -92,6 +93,70 @@ func TestTheSameReasonEverywhere(t *testing.T) {
 			}
 			return s.shows("/ui/waiting", c.code)
 		})
+	}
+}
+
+// awayConfig has hosts that are still on their way when GitHub goes away.
+const awayConfig = `pools:
+  small: {jobs: {labels: [small], maximum: 1, repositories: ["acme/*"], forks: true}}
+  ours: {jobs: {labels: [ours], maximum: 1, repositories: ["acme/*"]}}
+  default: {}
+compute: {process: {boot_delay: 10s}}
+`
+
+// TestTheSameReasonWhileGitHubIsAway: a job and a run that wait for hosts say that GitHub does not answer, in the same words everywhere, and have
+// their hosts when it is back.
+func TestTheSameReasonWhileGitHubIsAway(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, awayConfig)
+	got := make(chan error, 1)
+	go func() {
+		_, err := s.Fleet.Provision(s.ctx, &remudav1.ProvisionRequest{
+			Repository: repository, RunId: "6102", InstanceCount: proto.Int32(1), Timeout: durationpb.New(within),
+		})
+		got <- err
+	}()
+	s.eventually(func() string { return s.waitsWith("6102", string(lifecycle.ReasonWaitingForRegistration)) })
+	if err := s.GitHub.GoAway(s.ctx); err != nil {
+		t.Fatal(err)
+	}
+	s.run("6101", workflow(1, "small", "'true'"))
+	s.run("6103", workflow(1, "ours", "'true'"))
+	for run, why := range map[string]string{
+		"6101": "GitHub does not answer, so no host can register for it",
+		"6102": "GitHub does not answer, so no host can register. It",
+	} {
+		s.eventually(func() string {
+			resp, err := s.Fleet.ExplainRun(s.ctx, &remudav1.ExplainRunRequest{Repository: repository, RunId: run})
+			if err != nil {
+				return err.Error()
+			}
+			if said := strings.Join(resp.GetSentences(), "\n"); !strings.Contains(said, why) {
+				return fmt.Sprintf("the explanation of %s lacks %q:\n%s", run, why, said)
+			}
+			for path, want := range map[string]string{
+				"/ui/run/" + repository + "/" + run: why,
+				"/ui/waiting":                       string(lifecycle.ReasonGitHubUnavailable),
+				"/metrics":                          `remuda_jobs_waiting_reason{code="github_unavailable",pool="small"} 1`,
+			} {
+				if wrong := s.shows(path, want); wrong != "" {
+					return wrong
+				}
+			}
+			return s.waitsWith(run, string(lifecycle.ReasonGitHubUnavailable))
+		})
+	}
+	const unknown = "GitHub does not answer, and some jobs are known only when it answers again"
+	_, err := s.Fleet.ExplainRun(s.ctx, &remudav1.ExplainRunRequest{Repository: repository, RunId: "6103"})
+	if err == nil || !strings.Contains(err.Error(), unknown) {
+		t.Errorf("whether a run is of a fork is not known: %v", err)
+	}
+	if err := s.GitHub.ComeBack(s.ctx); err != nil {
+		t.Fatal(err)
+	}
+	s.succeeds(nil, "6101", "6103")
+	if err := <-got; err != nil {
+		t.Errorf("the run that waited: %v", err)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle/pause"
 	"github.com/remuda-ci/remuda/internal/policy"
 	"github.com/remuda-ci/remuda/internal/policy/budget"
+	"github.com/remuda-ci/remuda/internal/policy/waiting"
 )
 
 // Explanation is why a run has, or has not yet, what it asked for.
@@ -44,8 +45,8 @@ func (ex *Explainer) Explain(ctx context.Context, repository, runID string, now 
 		return e, err
 	}
 	if len(requests)+len(jobs)+len(e.Events) == 0 {
-		return e, fmt.Errorf("run %s of %s: it has no request for hosts, no job that waits or runs, and no history of the last 24 hours (a job of a job pool is known until it ends): %w",
-			runID, repository, lifecycle.ErrNotFound)
+		return e, fmt.Errorf("run %s of %s: it has no request for hosts, no job that waits or runs, and no history of the last 24 hours (a job of a job pool is known until it ends)%s: %w",
+			runID, repository, ex.unknownYet(now), lifecycle.ErrNotFound)
 	}
 	hold, err := ex.Hosts.FleetHold(ctx)
 	if err != nil {
@@ -53,7 +54,11 @@ func (ex *Explainer) Explain(ctx context.Context, repository, runID string, now 
 	}
 	e.Sentences = append(e.Sentences, compact(holdSentence(hold, now))...)
 	for _, q := range requests {
-		e.Sentences = append(e.Sentences, requestSentence(q, now))
+		why, err := ex.whyRequest(ctx, q, now)
+		if err != nil {
+			return e, err
+		}
+		e.Sentences = append(e.Sentences, requestSentence(q, why, now))
 		serving, leaving, err := ex.Hosts.OfRequest(ctx, q, nil)
 		if err != nil {
 			return e, err
@@ -77,6 +82,14 @@ func (ex *Explainer) Explain(ctx context.Context, repository, runID string, now 
 	return e, nil
 }
 
+// unknownYet says why a run may be unknown that is there: where forks get no host, its jobs wait until GitHub says whether it is one.
+func (ex *Explainer) unknownYet(now time.Time) string {
+	if ex.Hosts.GitHubHealth.RunsUnknown(now) {
+		return "; GitHub does not answer, and some jobs are known only when it answers again"
+	}
+	return ""
+}
+
 // newestEvents are the last explainEvents of a run's history, oldest first.
 func (ex *Explainer) newestEvents(ctx context.Context, repository, runID string) ([]lifecycle.Event, error) {
 	var newest []lifecycle.Event
@@ -95,15 +108,25 @@ func (ex *Explainer) newestEvents(ctx context.Context, repository, runID string)
 	return newest, nil
 }
 
-func requestSentence(q lifecycle.Request, now time.Time) string {
-	if of := q.ReplacementOf; of != nil {
-		return fmt.Sprintf("Request %s replaces host %s, which EC2 reclaimed. %s",
-			q.RequestID, of.InstanceID, askedSentence(q, now))
+// whyRequest answers why a request waits; only an open one does.
+func (ex *Explainer) whyRequest(ctx context.Context, q lifecycle.Request, now time.Time) (waiting.Answer, error) {
+	if q.Settled() || q.Released() {
+		return waiting.Answer{}, nil
 	}
-	return askedSentence(q, now)
+	pause, err := ex.PauseOf(ctx, q.Spec.Pool, now)
+	return waiting.WhyRequest(waiting.RequestFacts{Request: q, Pause: pause, GitHubAway: ex.Hosts.GitHubHealth.Away(now)}), err
 }
 
-func askedSentence(q lifecycle.Request, now time.Time) string {
+// requestSentence says what a request asked for and what it got, or why it waits.
+func requestSentence(q lifecycle.Request, why waiting.Answer, now time.Time) string {
+	if of := q.ReplacementOf; of != nil {
+		return fmt.Sprintf("Request %s replaces host %s, which EC2 reclaimed. %s",
+			q.RequestID, of.InstanceID, askedSentence(q, why, now))
+	}
+	return askedSentence(q, why, now)
+}
+
+func askedSentence(q lifecycle.Request, why waiting.Answer, now time.Time) string {
 	s := q.Spec
 	asked := fmt.Sprintf("Request %s asked for %d %s %s hosts (at least %d) of pool %s at %s",
 		q.RequestID, s.Count, s.ResourceClass, s.UsageClass, s.MinimumCount, s.Pool, hosts.ClockTime(q.CreatedAt))
@@ -115,18 +138,12 @@ func askedSentence(q lifecycle.Request, now time.Time) string {
 			return fmt.Sprintf("%s and got none: %s.", asked, q.Reason)
 		}
 		return fmt.Sprintf("%s and was rolled back: %s.", asked, q.Reason)
-	case lifecycle.OutcomeReleased:
+	}
+	if q.Released() {
 		return fmt.Sprintf("%s and was released at %s before it was ready.", asked, hosts.ClockTime(q.ReleasedAt))
 	}
-	open := fmt.Sprintf("%s; it has taken %d and waits until %s (%s left)",
-		asked, len(q.Taken), hosts.ClockTime(q.Deadline), max(0, q.Deadline.Sub(now)).Round(time.Second))
-	if q.Shortage != "" {
-		open += "; the last launch was short: " + q.Shortage
-	}
-	if q.QuotaReason != "" && q.Missing() > 0 {
-		open += "; " + q.QuotaReason
-	}
-	return open + "."
+	return fmt.Sprintf("%s; it has taken %d, with %s left: %s. %s",
+		asked, len(q.Taken), max(0, q.Deadline.Sub(now)).Round(time.Second), why.Text, why.Next)
 }
 
 func releasedPart(q lifecycle.Request) string {

@@ -177,13 +177,13 @@ func (ex *Explainer) waitingRequests(ctx context.Context, pool string, now time.
 		if q.Settled() || q.Released() || !of || pool != "" && pool != q.Spec.Pool {
 			continue
 		}
-		pause, err := ex.PauseOf(ctx, q.Spec.Pool, now)
+		why, err := ex.whyRequest(ctx, q, now)
 		if err != nil {
 			return nil, false, err
 		}
 		all = append(all, Wait{
 			Pool: q.Spec.Pool, Repository: q.Repository, RunID: q.RunID, RequestID: q.RequestID, Since: q.CreatedAt, Missing: max(q.Missing(), 0),
-			Answer: waiting.WhyRequest(waiting.RequestFacts{Request: q, Pause: pause, GitHubAway: ex.Hosts.GitHubHealth.Away(now)}),
+			Answer: why,
 		})
 	}
 	return all, false, nil

@@ -99,6 +99,8 @@ type GitHubHealth struct {
 	mu   sync.Mutex
 	now  time.Time // of the latest step
 	lost time.Time // zero: the last call went well, or there was none
+	// lostRun is the same for the reads of runs, for explanations alone: hosts can be had without them.
+	lostRun time.Time
 }
 
 // Step notes the time of a step.
@@ -108,22 +110,27 @@ func (w *GitHubHealth) Step(now time.Time) {
 	w.now = now
 }
 
-func (w *GitHubHealth) saw(err error) {
+func (w *GitHubHealth) saw(err error, lost *time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
 	case errors.Is(err, lifecycle.ErrUnavailable):
-		w.lost = w.now
+		*lost = w.now
 	case err == nil, errors.Is(err, lifecycle.ErrNotFound), errors.Is(err, lifecycle.ErrBusy):
-		w.lost = time.Time{}
+		*lost = time.Time{}
 	}
 }
 
 // Away reports whether GitHub did not answer just now.
-func (w *GitHubHealth) Away(now time.Time) bool {
+func (w *GitHubHealth) Away(now time.Time) bool { return w.recent(&w.lost, now) }
+
+// RunsUnknown reports whether GitHub did not answer just now about a run.
+func (w *GitHubHealth) RunsUnknown(now time.Time) bool { return w.recent(&w.lostRun, now) }
+
+func (w *GitHubHealth) recent(lost *time.Time, now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return !w.lost.IsZero() && now.Sub(w.lost) < awayFor
+	return !lost.IsZero() && now.Sub(*lost) < awayFor
 }
 
 // watchedGitHub notes the outcome of the calls without which no host can be had.
@@ -134,7 +141,7 @@ type watchedGitHub struct {
 
 func (g watchedGitHub) RegistrationToken(ctx context.Context, repository string) (lifecycle.Registration, error) {
 	r, err := g.GitHub.RegistrationToken(ctx, repository)
-	g.watch.saw(err)
+	g.watch.saw(err, &g.watch.lost)
 	return r, err
 }
 
@@ -146,8 +153,15 @@ type watchedJobs struct {
 
 func (g watchedJobs) JIT(ctx context.Context, repository, name string, labels []string) (lifecycle.Registration, int64, error) {
 	r, id, err := g.GitHubJobs.JIT(ctx, repository, name, labels)
-	g.watch.saw(err)
+	g.watch.saw(err, &g.watch.lost)
 	return r, id, err
+}
+
+// WorkflowRun is noted apart: where forks get no host, no job is known before it is known whether its run is one.
+func (g watchedJobs) WorkflowRun(ctx context.Context, repository, runID string) (lifecycle.WorkflowRun, error) {
+	run, err := g.GitHubJobs.WorkflowRun(ctx, repository, runID)
+	g.watch.saw(err, &g.watch.lostRun)
+	return run, err
 }
 
 // Watch returns GitHub whose calls are noted.

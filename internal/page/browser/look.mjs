@@ -32,6 +32,19 @@ async function open(page, path) {
 
 const name = (path) => path.replace(/[^a-z]+/g, "-").replace(/^-|-$/g, "") || "now";
 
+// picture is taken again if Chromium has no frame to take, as now and then on a busy machine.
+async function picture(page, file) {
+  for (let left = 5; ; left--) {
+    try {
+      return await page.screenshot({ path: join(pictures, file) });
+    } catch (err) {
+      if (left === 1 || !err.message.includes("Unable to capture screenshot")) {
+        throw err;
+      }
+    }
+  }
+}
+
 // looks visits each page in a device and colors.
 async function looks(browser, device, colorScheme) {
   const plain = await browser.newContext({ ...devices[device], colorScheme });
@@ -43,7 +56,7 @@ async function looks(browser, device, colorScheme) {
     if (over > 0) {
       wrong(`${path} on a ${device} is ${over} pixels wider than the screen`);
     }
-    await page.screenshot({ path: join(pictures, `${name(path)}-${device}-${colorScheme}.png`) });
+    await picture(page, `${name(path)}-${device}-${colorScheme}.png`);
     await checked.goto(address + path);
     await checked.evaluate(axe);
     const { violations } = await checked.evaluate((values) => axe.run(document, { runOnly: { type: "tag", values } }), rules);
