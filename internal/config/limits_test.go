@@ -34,11 +34,12 @@ func TestLimitRules(t *testing.T) {
 	for name, test := range map[string]struct{ yaml, want string }{
 		"negative":           {`{hosts_per_owner: -1}`, `limits.hosts_per_owner: is -1; write a number from 0 to 1000`},
 		"too many":           {`{hosts_per_repository: 1001}`, `limits.hosts_per_repository: is 1001; write a number from 0 to 1000`},
-		"a budget of nobody": {`{budgets: [{dollars_per_month: 1}]}`, `limits.budgets[0]: write either repository or owner`},
+		"a budget unnamed":   {`{budgets: [{dollars_per_month: 1}]}`, `limits.budgets[0]: write either repository or owner`},
 		"a budget of both":   {`{budgets: [{repository: acme/shop, owner: acme, dollars_per_month: 1}]}`, `limits.budgets[0]: write either repository or owner`},
 		"no repository":      {`{budgets: [{repository: acme, dollars_per_month: 1}]}`, `limits.budgets[0].repository: is "acme"; write a repository as owner/name`},
 		"no owner":           {`{budgets: [{owner: acme/shop, dollars_per_month: 1}]}`, `limits.budgets[0].owner: is "acme/shop"; write the owner of repositories`},
 		"a budget twice":     {`{budgets: [{owner: acme, dollars_per_month: 1}, {owner: Acme, dollars_per_month: 2}]}`, `limits.budgets[1]: is a second budget of owner acme; write one`},
+		"not a number":       {`{budgets: [{owner: acme, dollars_per_month: .nan}]}`, `limits.budgets[0].dollars_per_month: ".nan" is not a number; write one`},
 		"no dollars":         {`{budgets: [{owner: acme}]}`, `limits.budgets[0].dollars_per_month: is 0; write a number above 0, to 100000000`},
 		"too many dollars":   {`{budgets: [{owner: acme, dollars_per_month: 100000001}]}`, `is 1.00000001e+08; write a number above 0, to 100000000`},
 		"a warning too late": {`{budgets: [{owner: acme, dollars_per_month: 1, warn_percent: 101}]}`, `limits.budgets[0].warn_percent: is 101; write a number from 0 to 100`},

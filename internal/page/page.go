@@ -18,6 +18,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/logkey"
+	"github.com/remuda-ci/remuda/internal/recent"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
@@ -41,8 +42,8 @@ type page struct {
 	Options
 	access access
 	// What reads every host is not read for each look.
-	pools recent[*remudav1.ListPoolsResponse]
-	costs recent[*remudav1.GetCostResponse]
+	pools recent.Answers[*remudav1.ListPoolsResponse]
+	costs recent.Answers[*remudav1.GetCostResponse]
 }
 
 // bounds of a call: what is read of it, and how long its answer may take.
@@ -69,8 +70,6 @@ func New(o Options) (http.Handler, error) {
 		o.Now = time.Now
 	}
 	p := &page{Options: o, access: access{tokens: o.Tokens, now: o.Now}}
-	p.pools.now, p.pools.young, p.pools.old = o.Now, 10*time.Second, time.Minute
-	p.costs.now, p.costs.young, p.costs.old = o.Now, time.Minute, 5*time.Minute
 	mux := http.NewServeMux()
 	shown := map[string]func(context.Context, *http.Request) (view, error){
 		"{$}": p.overview, "hosts": p.hosts, "host/{id}": p.host, "runs": p.runs, "run/{owner}/{name}/{run}": p.run, "waiting": p.waiting,

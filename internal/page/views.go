@@ -15,6 +15,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/cli/table"
 	views "github.com/remuda-ci/remuda/internal/cli/view"
+	"github.com/remuda-ci/remuda/internal/recent"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
@@ -37,7 +38,7 @@ func (p *page) overview(ctx context.Context, _ *http.Request) (view, error) {
 	if err != nil {
 		return v, err
 	}
-	pools, err := p.pools.get(ctx, "", func(ctx context.Context) (*remudav1.ListPoolsResponse, error) {
+	pools, err := p.pools.Get(ctx, recent.Question{Now: now, Young: 10 * time.Second, Old: time.Minute, Within: answerWithin}, func(ctx context.Context) (*remudav1.ListPoolsResponse, error) {
 		return p.Fleet.ListPools(ctx, &remudav1.ListPoolsRequest{PageSize: 1000})
 	})
 	if err != nil {
@@ -215,7 +216,8 @@ func (p *page) cost(ctx context.Context, r *http.Request) (view, error) {
 	req := &remudav1.GetCostRequest{
 		By: by, Since: p.Now().UTC().AddDate(0, 0, 1-n).Format(time.DateOnly), Repository: query.Get("repository"), RowLimit: shownCosts,
 	}
-	report, err := p.costs.get(ctx, req.String(), func(ctx context.Context) (*remudav1.GetCostResponse, error) { return p.Fleet.GetCost(ctx, req) })
+	question := recent.Question{Key: req.String(), Now: p.Now(), Young: time.Minute, Old: 5 * time.Minute, Within: answerWithin}
+	report, err := p.costs.Get(ctx, question, func(ctx context.Context) (*remudav1.GetCostResponse, error) { return p.Fleet.GetCost(ctx, req) })
 	if err != nil {
 		return v, err
 	}

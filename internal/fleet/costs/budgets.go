@@ -5,17 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-	"golang.org/x/sync/singleflight"
 
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/meter"
 	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/policy/budget"
+	"github.com/remuda-ci/remuda/internal/recent"
 )
 
 // Budgets knows how much of each budget is used. Its fields are set before the first call. It is safe for concurrent use.
@@ -27,9 +26,7 @@ type Budgets struct {
 	Store Once
 	Log   hclog.Logger
 
-	reads singleflight.Group
-	mu    sync.Mutex
-	last  knownUses
+	reads recent.Answers[knownUses]
 }
 
 // Once remembers what was reported already.
@@ -41,21 +38,9 @@ type Once interface {
 // Uses are how much of each budget is used in this month, as it was at readAt, at most Lag ago. Callers who find that it is older share one
 // read, which outlives the call that began it.
 func (b *Budgets) Uses(ctx context.Context, now time.Time) (uses []budget.Use, readAt time.Time, err error) {
-	if k := b.known(); k.young(now, b.Lag) {
-		return k.uses, k.readAt, nil
-	}
-	read := b.reads.DoChan("", func() (any, error) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readWithin)
-		defer cancel()
-		return b.read(ctx, now)
-	})
-	select {
-	case got := <-read:
-		k, _ := got.Val.(knownUses)
-		return k.uses, k.readAt, got.Err
-	case <-ctx.Done():
-		return nil, now, context.Cause(ctx)
-	}
+	q := recent.Question{Key: meter.MonthOf(meter.DayOf(now)), Now: now, Young: b.Lag, Within: readWithin} // in a new month nothing is spent yet
+	k, err := b.reads.Get(ctx, q, func(ctx context.Context) (knownUses, error) { return b.read(ctx, now) })
+	return k.uses, k.readAt, err
 }
 
 // readWithin bounds a read of what was spent.
@@ -67,11 +52,6 @@ type knownUses struct {
 	readAt time.Time
 }
 
-// young reports whether it is what there is to know now: in a new month nothing is spent yet.
-func (k knownUses) young(now time.Time, lag time.Duration) bool {
-	return !k.readAt.IsZero() && now.Sub(k.readAt).Abs() < lag && meter.MonthOf(meter.DayOf(k.readAt)) == meter.MonthOf(meter.DayOf(now))
-}
-
 // Against finds the budget that keeps a repository's runs from more hosts; nil: none does.
 func (b *Budgets) Against(ctx context.Context, repository string, now time.Time) (*budget.Use, error) {
 	if !slices.ContainsFunc(b.List, func(l budget.Budget) bool { return l.Covers(repository) }) {
@@ -81,17 +61,8 @@ func (b *Budgets) Against(ctx context.Context, repository string, now time.Time)
 	return budget.Against(repository, uses), err
 }
 
-func (b *Budgets) known() knownUses {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.last
-}
-
-// read adds up what was spent since the month began, unless another read has just ended.
+// read adds up what was spent since the month began.
 func (b *Budgets) read(ctx context.Context, now time.Time) (knownUses, error) {
-	if k := b.known(); k.young(now, b.Lag) {
-		return k, nil
-	}
 	today := meter.DayOf(now)
 	month := meter.MonthOf(today)
 	report, err := b.Costs.Report(ctx, Query{By: ByRepository, Since: month + "-01", Until: today}, now)
@@ -102,11 +73,7 @@ func (b *Budgets) read(ctx context.Context, now time.Time) (knownUses, error) {
 	for _, row := range report.Rows {
 		spent[row.Repository] += row.Dollars
 	}
-	k := knownUses{b.List.Uses(month, spent), now}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.last = k
-	return k, nil
+	return knownUses{b.List.Uses(month, spent), now}, nil
 }
 
 // BudgetSweep sees how much of the budgets is used, and reports each that is near its end or used up, at most once in the month.

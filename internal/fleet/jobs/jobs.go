@@ -17,7 +17,6 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/ports"
 	"github.com/remuda-ci/remuda/internal/fleet/provision"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
-	"github.com/remuda-ci/remuda/internal/lifecycle/meter"
 	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/policy"
 	"github.com/remuda-ci/remuda/internal/policy/unserved"
@@ -113,26 +112,6 @@ func New(o Options, pools map[string]ports.Pool) (*Jobs, error) {
 	}
 	return d, nil
 }
-
-type placeInMonth struct{ place, month string }
-
-// behindBudgets is the place in the line of a pool from which on jobs are read. When all is looked at it is the head, and so it is in a new month.
-func (js *Jobs) behindBudgets(pool string, all bool, now time.Time) string {
-	js.mu.Lock()
-	defer js.mu.Unlock()
-	if all || js.behind[pool].month != monthOf(now) {
-		delete(js.behind, pool)
-	}
-	return js.behind[pool].place
-}
-
-func (js *Jobs) setBehindBudgets(pool, place string, now time.Time) {
-	js.mu.Lock()
-	defer js.mu.Unlock()
-	js.behind[pool] = placeInMonth{place, monthOf(now)}
-}
-
-func monthOf(now time.Time) string { return meter.MonthOf(meter.DayOf(now)) }
 
 // submit runs an operation in the background, if ServeJobs runs. Otherwise the sweeps find it in the store.
 func (js *Jobs) submit(what string, op op.Op) {

@@ -9,6 +9,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
+	"github.com/remuda-ci/remuda/internal/recent"
 )
 
 // Plan is what the next scale-down would do with each host, if it began at a time. What it would do something with comes first.
@@ -20,6 +21,9 @@ type Plan struct {
 // planLag is how old a plan may be: each lists the machines, and asks GitHub for the runners of every owner.
 const planLag = 30 * time.Second
 
+// planWithin bounds these calls.
+const planWithin = time.Minute
+
 // ErrNone says that the fleet has no scale-down.
 var ErrNone = errors.New("this fleet has no scale-down: its configuration has no scale_down section")
 
@@ -29,11 +33,10 @@ func (sc *Scaler) Plan(ctx context.Context, now time.Time) (Plan, error) {
 	if sc.Options == nil {
 		return Plan{}, ErrNone
 	}
-	sc.planning.Lock()
-	defer sc.planning.Unlock()
-	if last := sc.planned; !last.At.IsZero() && now.Sub(last.At).Abs() < planLag {
-		return last, nil
-	}
+	return sc.plans.Get(ctx, recent.Question{Now: now, Young: planLag, Within: planWithin}, func(ctx context.Context) (Plan, error) { return sc.plan(ctx, now) })
+}
+
+func (sc *Scaler) plan(ctx context.Context, now time.Time) (Plan, error) {
 	snapshot, left, err := sc.Snapshot(ctx, now)
 	if err != nil {
 		return Plan{}, err
@@ -47,7 +50,6 @@ func (sc *Scaler) Plan(ctx context.Context, now time.Time) (Plan, error) {
 	}
 	p.Decisions = append(p.Decisions, left...)
 	slices.SortStableFunc(p.Decisions, func(a, b op.Decided) int { return keeps(a) - keeps(b) })
-	sc.planned = p
 	return p, nil
 }
 

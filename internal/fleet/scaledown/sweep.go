@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -18,6 +17,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/fleethold"
 	"github.com/remuda-ci/remuda/internal/policy"
+	"github.com/remuda-ci/remuda/internal/recent"
 )
 
 // Registrations is what scale-down asks of GitHub beside the port GitHub.
@@ -290,6 +290,5 @@ type Scaler struct {
 	Log      hclog.Logger
 	Ops      *op.Driver
 
-	planning sync.Mutex
-	planned  Plan
+	plans recent.Answers[Plan]
 }

@@ -9,7 +9,7 @@ const require = createRequire(join(modules, "package.json"));
 const { chromium } = require("playwright-core");
 const { source: axe } = require("axe-core");
 
-// As root Chromium has no sandbox, and it calls nobody.
+// As root Chromium has no sandbox, and it makes no call to the network.
 const flags = [
   "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
 ];

@@ -1,4 +1,4 @@
-package page
+package recent
 
 import (
 	"context"
@@ -11,7 +11,10 @@ import (
 // An answer is fetched once while it is young, then once in the background, and again when it is too old to be given.
 func TestRecent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := recent[int]{young: 10 * time.Second, old: time.Minute, now: time.Now}
+		var answers Answers[int]
+		get := func(key string, fetch func(context.Context) (int, error)) (int, error) {
+			return answers.Get(t.Context(), Question{Key: key, Now: time.Now(), Young: 10 * time.Second, Old: time.Minute, Within: time.Minute}, fetch)
+		}
 		fetched, down := 0, error(nil)
 		fetch := func(context.Context) (int, error) {
 			time.Sleep(time.Second)
@@ -21,13 +24,13 @@ func TestRecent(t *testing.T) {
 		want := func(what string, answer int, wrong error, took time.Duration) {
 			t.Helper()
 			began := time.Now()
-			got, err := r.get(t.Context(), "q", fetch)
+			got, err := get("q", fetch)
 			if (wrong == nil && got != answer) || !errors.Is(err, wrong) || time.Since(began) != took {
 				t.Errorf("%s: %d (%v) after %s, want %d (%v) after %s", what, got, err, time.Since(began), answer, wrong, took)
 			}
 		}
 		want("at first", 1, nil, time.Second)
-		time.Sleep(9 * time.Second)
+		time.Sleep(8 * time.Second)
 		want("while it is young", 1, nil, 0)
 		time.Sleep(2 * time.Second)
 		want("when it is not", 1, nil, 0)
@@ -49,7 +52,7 @@ func TestRecent(t *testing.T) {
 		before, shared := fetched, make(chan error, 9)
 		for range cap(shared) {
 			go func() {
-				_, err := r.get(t.Context(), "another", fetch)
+				_, err := get("another", fetch)
 				shared <- err
 			}()
 		}
@@ -62,8 +65,8 @@ func TestRecent(t *testing.T) {
 			t.Errorf("what many ask at once was fetched %d times", fetched-before)
 		}
 		for n := range 3 * mostKept {
-			if _, err := r.get(t.Context(), string(rune(n)), fetch); err != nil || len(r.known) > mostKept {
-				t.Fatalf("%d answers are kept: %v", len(r.known), err)
+			if _, err := get(string(rune(n)), fetch); err != nil || len(answers.known) > mostKept {
+				t.Fatalf("%d answers are kept: %v", len(answers.known), err)
 			}
 		}
 	})
