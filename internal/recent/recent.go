@@ -44,12 +44,8 @@ const mostKept = 100
 // Get gives the answer to a question, as of the time when its fetch began. A fetch outlives the call that began it, since others may wait for it
 // too.
 func (a *Answers[T]) Get(ctx context.Context, q Question, fetch func(context.Context) (T, error)) (T, error) {
-	k := a.find(q.Key)
-	if k.within(q.Young, q.Now) {
-		return k.answer, nil
-	}
 	fetched := a.fetches.DoChan(q.Key, func() (any, error) {
-		if k := a.find(q.Key); k.within(q.Young, q.Now) { // another fetch has just ended
+		if k := a.find(q.Key); k.within(q.Young, q.Now) {
 			return k.answer, nil
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), q.Within)
@@ -60,7 +56,7 @@ func (a *Answers[T]) Get(ctx context.Context, q Question, fetch func(context.Con
 		}
 		return answer, err
 	})
-	if k.within(q.Old, q.Now) {
+	if k := a.find(q.Key); k.within(q.Old, q.Now) {
 		return k.answer, nil
 	}
 	select {
@@ -68,7 +64,8 @@ func (a *Answers[T]) Get(ctx context.Context, q Question, fetch func(context.Con
 		answer, _ := got.Val.(T)
 		return answer, got.Err
 	case <-ctx.Done():
-		return k.answer, context.Cause(ctx)
+		var none T
+		return none, context.Cause(ctx)
 	}
 }
 

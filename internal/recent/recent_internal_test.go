@@ -71,3 +71,39 @@ func TestRecent(t *testing.T) {
 		}
 	})
 }
+
+// A caller leaves when its own time is over. The fetch that it began goes on for the others, within its bound.
+func TestCallersLeave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var answers Answers[int]
+		fetched := 0
+		get := func(ctx context.Context, takes time.Duration) (int, error) {
+			return answers.Get(ctx, Question{Now: time.Now(), Young: time.Hour, Within: time.Minute}, func(ctx context.Context) (int, error) {
+				select {
+				case <-time.After(takes):
+					fetched++
+					return fetched, nil
+				case <-ctx.Done():
+					return 0, ctx.Err()
+				}
+			})
+		}
+		began := time.Now()
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := get(short, 2*time.Minute); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
+			t.Errorf("a caller with a second: %v after %s", err, time.Since(began))
+		}
+		if _, err := get(t.Context(), time.Second); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Minute {
+			t.Errorf("a caller who shares the fetch: %v after %s, want the end of it", err, time.Since(began))
+		}
+		short, cancel = context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := get(short, 5*time.Second); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a caller with a second: %v", err)
+		}
+		if got, err := get(t.Context(), time.Second); err != nil || got != 1 || fetched != 1 {
+			t.Errorf("the answer of the fetch that went on: %d (%v) of %d", got, err, fetched)
+		}
+	})
+}
