@@ -50,7 +50,7 @@ func (a *App) planned(ctx context.Context) error {
 			return output.Message(a.Stdout, a.Output, resp)
 		}
 		if n := resp.GetMoreDecisions(); n > 0 {
-			fmt.Fprintf(a.Stderr, "%d more hosts are kept, or judged too.\n", n)
+			fmt.Fprintf(a.Stderr, "%d more hosts are left out.\n", n)
 		}
 		return a.print(view.Decisions(resp.GetDecisions()), "The next scale-down has no host to judge.")
 	})

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/remuda-ci/remuda/internal/cli/output"
 	"github.com/remuda-ci/remuda/internal/cli/view"
@@ -22,6 +23,9 @@ func (a *App) Waiting(ctx context.Context, pool string) error {
 		}
 		if a.Output.ForPrograms() {
 			return output.Message(a.Stdout, a.Output, resp)
+		}
+		if resp.GetMore() {
+			fmt.Fprintln(a.Stderr, "These wait longest; others wait too.")
 		}
 		return a.print(view.Waits(resp.GetWaits(), a.Now(), a.wide()), "Nothing waits for hosts.")
 	})
