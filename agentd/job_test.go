@@ -82,21 +82,35 @@ func (m *machine) decided(want lifecycle.Action) {
 	})
 }
 
-// secretsLeft are the files of the host that hold a JIT configuration.
-func (m *machine) secretsLeft(j jitRunner) []string {
+// secretsLeft are the files of the host that hold a JIT configuration. The agent and the runner replace files while it looks: a walk that met
+// a file that has gone is made again, since the new one has another name.
+func (m *machine) secretsLeft(j jitRunner) (found []string) {
 	m.t.Helper()
+	m.eventually("a walk through the files of the host finds all that it lists", func() bool {
+		var err error
+		found, err = filesWith(m.path("host"), j.secret.Reveal())
+		if !errors.Is(err, fs.ErrNotExist) {
+			check(m.t, err)
+		}
+		return err == nil
+	})
+	return found
+}
+
+// filesWith are the files below a directory that contain text, but for the runner's programs.
+func filesWith(dir, text string) ([]string, error) {
 	var found []string
-	check(m.t, filepath.WalkDir(m.path("host"), func(path string, e fs.DirEntry, err error) error {
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || !e.Type().IsRegular() || strings.HasPrefix(e.Name(), "Runner.") {
 			return err
 		}
-		text, err := os.ReadFile(path)
-		if err == nil && strings.Contains(string(text), j.secret.Reveal()) {
+		content, err := os.ReadFile(path)
+		if err == nil && strings.Contains(string(content), text) {
 			found = append(found, path)
 		}
 		return err
-	}))
-	return found
+	})
+	return found, err
 }
 
 // A host takes one job of a job pool, of whatever run, and goes back by its

@@ -23,10 +23,12 @@ var edges = map[string][]string{
 	"terminated":       {},
 }
 
-// TestMain asks rapid for more than its 100 checks; -rapid.checks still decides.
+// TestMain asks rapid for more than its 100 checks; RAPID_CHECKS and -rapid.checks still decide.
 func TestMain(m *testing.M) {
-	if err := flag.Set("rapid.checks", "500"); err != nil {
-		panic(err)
+	if os.Getenv("RAPID_CHECKS") == "" {
+		if err := flag.Set("rapid.checks", "500"); err != nil {
+			panic(err)
+		}
 	}
 	os.Exit(m.Run())
 }
@@ -82,7 +84,7 @@ func TestEveryLifeEnds(t *testing.T) {
 				}
 				return
 			case lifecycle.Allowed(w.rec(), d.Action):
-				w.carry(t, w.rec(), w.setLabels(t, d))
+				w.carry(t, w.rec(), w.setLabels(t, w.facts, d))
 			case d.Action == lifecycle.ActionKeep && w.rec().LostBy != nil:
 				w.facts.Record.LostBy = nil // a sweep has looked at the run
 			case d.Action == lifecycle.ActionEndMachine:

@@ -81,7 +81,7 @@ func (w *world) staleSweep(t *rapid.T) {
 	f := w.facts
 	f.Record = rapid.SampledFrom(w.stale).Draw(t, "read before")
 	d := lifecycle.Decide(f, w.now, w.policy)
-	w.carry(t, f.Record, d)
+	w.carry(t, f.Record, w.setLabels(t, f, d))
 }
 
 // crash: decided, and never carried out. Deciding again comes to the same.

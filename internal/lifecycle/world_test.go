@@ -180,16 +180,15 @@ func (w *world) sweep(t *rapid.T) {
 			t.Fatalf("%s again, with facts that stand still: %v", d.Action, done)
 		}
 		done = append(done, d.Action)
-		w.carry(t, w.rec(), w.setLabels(t, d))
+		w.carry(t, w.rec(), w.setLabels(t, w.facts, d))
 	}
 }
 
 // setLabels is fleet's call to GitHub between a decision that needs labels and the write: they are set, or the runner is gone.
-func (w *world) setLabels(t *rapid.T, d lifecycle.Decision) lifecycle.Decision {
+func (w *world) setLabels(t *rapid.T, f lifecycle.Facts, d lifecycle.Decision) lifecycle.Decision {
 	if !d.SetLabels {
 		return d
 	}
-	f := w.facts
 	f.LabelsSet = rapid.Bool().Draw(t, "GitHub has the runner")
 	f.Runner = &lifecycle.Runner{ID: runnerID, Gone: !f.LabelsSet}
 	d = lifecycle.Decide(f, w.now, w.policy)

@@ -5,6 +5,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -118,5 +119,7 @@ func prepare(ctx context.Context, patterns []string) (all []testPackage, environ
 		// The tests of the stand-in know nothing of this module's packages.
 		"REMUDA_TEST_RUNNER="+filepath.Join(testrun.System.In(dir), "standin-runner"),
 		testrun.RunVariable+"="+strconv.FormatInt(time.Now().UnixNano(), 36),
+		// Property tests draw the same lives in every run. scripts/soak draws others.
+		"RAPID_SEED="+cmp.Or(os.Getenv("RAPID_SEED"), "1"),
 	), nil
 }
