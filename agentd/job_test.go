@@ -97,7 +97,7 @@ func (m *machine) secretsLeft(j jitRunner) (found []string) {
 	return found
 }
 
-// filesWith are the files below a directory that contain text, but for the runner's programs.
+// filesWith are the files below a directory that contain text, except the runner's programs.
 func filesWith(dir, text string) ([]string, error) {
 	var found []string
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {

@@ -77,7 +77,7 @@ type check struct {
 }
 
 // checks are all of them, in the order in which they are made. The last one ends the machine that the others look at.
-var checks = []check{tablesCheck, queuesCheck, policyCheck, dryRunCheck, launchCheck, tokenCheck, errorsCheck, rateCheck, keysCheck, bootCheck, hostCheck, endCheck}
+var checks = []check{tablesCheck, queuesCheck, policyCheck, dryRunCheck, launchCheck, tokenCheck, architecturesCheck, errorsCheck, rateCheck, keysCheck, bootCheck, hostCheck, endCheck}
 
 // Checks are the names of all checks.
 func Checks() []string {

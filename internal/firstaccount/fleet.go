@@ -23,6 +23,7 @@ const (
 	poolFleet = "fleet" // with the image of the fleet
 	poolHost  = "host"  // with Amazon Linux
 	poolKey   = "key"   // with a volume of the account's own key
+	poolBoth  = "both"  // with images of both architectures
 	poolPlain = "plain" // whose launch template names no security group; never launched
 )
 
@@ -45,14 +46,21 @@ func (s *session) newFleet(cfg sdk.Config) (*fleet, error) {
 	for _, p := range s.places {
 		subnets = append(subnets, p.subnet)
 	}
-	pool := func(i image) ec2.Pool {
-		return ec2.Pool{Images: map[string]string{i.arch: i.id}, Subnets: subnets, SecurityGroups: s.Groups, RootVolumeGiB: i.gib, Burstable: true}
+	pool := func(images ...image) ec2.Pool {
+		byArch, gib := map[string]string{}, leastGiB
+		for _, i := range images {
+			byArch[i.arch], gib = i.id, max(gib, i.gib)
+		}
+		return ec2.Pool{Images: byArch, Subnets: subnets, SecurityGroups: s.Groups, RootVolumeGiB: gib, Burstable: true}
 	}
 	plain := pool(s.image)
 	plain.SecurityGroups = nil
 	pools := map[string]ec2.Pool{poolFleet: pool(s.image), poolPlain: plain}
 	if s.hostImage.id != "" {
 		pools[poolHost] = pool(s.hostImage)
+	}
+	if s.otherImage.id != "" {
+		pools[poolBoth] = pool(s.image, s.otherImage)
 	}
 	if s.KMSKeyID != "" {
 		p := pool(s.image)

@@ -48,7 +48,7 @@ var hostScript string
 
 func checkHost(ctx context.Context, s *session) error {
 	if s.hostImage.id == "" {
-		return fmt.Errorf("there is no image %s of Amazon", amazonLinux)
+		return fmt.Errorf("there is no image %s of Amazon", amazonLinux(arm64))
 	}
 	other, err := s.theMachine(ctx)
 	if err != nil {

@@ -3,8 +3,6 @@ package firstaccount
 import (
 	"context"
 	"path"
-	"slices"
-	"strings"
 	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
@@ -32,7 +30,7 @@ var launchCheck = check{
 			ReliedOn: "internal/compute/ec2/launch.go: freshMachines",
 		},
 		{
-			Name: "same-requirements", Text: "The overrides of several zones may have the same requirements, for one architecture: those do not overlap.",
+			Name: "same-requirements", Text: "The overrides of several zones may have the same requirements: those do not overlap.",
 			ReliedOn: "internal/compute/ec2/order.go: overrides",
 		},
 		{
@@ -88,18 +86,17 @@ func (s *session) typeInAnswer(out *ec2.CreateFleetOutput) {
 	s.Decide("type-in-answer", set.InstanceType != "" && subnet != "", "type %q, subnet %q", set.InstanceType, subnet)
 }
 
-// sameRequirements decides by whether EC2 took the launch, or refused it for the reason that runs-on/runs-on#476 saw.
+// sameRequirements decides by whether EC2 took the launch, or refused it for the reason of overlap.
 func (s *session) sameRequirements(c fleetCall) {
 	const name = "same-requirements"
 	if c.in == nil {
 		return
 	}
 	overrides := len(c.in.LaunchTemplateConfigs[0].Overrides)
-	overlap := slices.ContainsFunc(c.messages(), func(m string) bool { return strings.Contains(m, "overlapping values") })
 	switch {
 	case overrides < 2:
 		s.Leave(name, "the launch was in one zone alone: give --subnet twice")
-	case overlap:
+	case overlap(c):
 		s.Decide(name, false, "of a launch in %d zones EC2 says: %s", overrides, listed(c.messages()))
 	case len(c.ids()) > 0:
 		s.Decide(name, true, "a launch in %d zones was answered with a machine", overrides)

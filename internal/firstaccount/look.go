@@ -81,25 +81,51 @@ func (s *session) lookForSubnets(ctx context.Context) error {
 	return nil
 }
 
-// amazonLinux is the name of the image that a run takes by itself. It has the AWS CLI, which the host's check calls.
-const amazonLinux = "al2023-ami-2023.*-kernel-*-arm64"
+// amazonLinux is the name of the image that a run takes by itself, for an architecture. It has the AWS CLI, which the host's check calls.
+func amazonLinux(arch string) string { return "al2023-ami-2023.*-kernel-*-" + arch }
 
-func (s *session) lookForImages(ctx context.Context) error {
+// The architectures, as EC2 names them. Machines of the first are cheaper.
+var (
+	arm64 = string(types.ArchitectureValuesArm64)
+	x86   = string(types.ArchitectureValuesX8664)
+)
+
+func (s *session) lookForImages(ctx context.Context) (err error) {
+	if s.hostImage, err = s.newestAmazonLinux(ctx, arm64); err != nil {
+		return err
+	}
+	if err := s.lookForImage(ctx); err != nil {
+		return err
+	}
+	if s.image.arch == arm64 {
+		s.otherImage, err = s.newestAmazonLinux(ctx, x86)
+	} else {
+		s.otherImage = s.hostImage
+	}
+	return err
+}
+
+// newestAmazonLinux is without an id if Amazon has none.
+func (s *session) newestAmazonLinux(ctx context.Context, arch string) (image, error) {
 	out, err := s.admin.ec2.DescribeImages(ctx, &ec2.DescribeImagesInput{Owners: []string{"amazon"}, Filters: []types.Filter{
-		{Name: str("name"), Values: []string{amazonLinux}}, {Name: str("state"), Values: []string{"available"}},
+		{Name: str("name"), Values: []string{amazonLinux(arch)}}, {Name: str("state"), Values: []string{"available"}},
 	}})
 	if err != nil {
-		return aws.Wrap("find the image of Amazon Linux", err)
+		return image{}, aws.Wrap("find the image of Amazon Linux", err)
 	}
-	if len(out.Images) > 0 {
-		newest := slices.MaxFunc(out.Images, func(a, b types.Image) int {
-			return cmp.Compare(sdk.ToString(a.CreationDate), sdk.ToString(b.CreationDate))
-		})
-		s.hostImage = imageOf(newest)
+	if len(out.Images) == 0 {
+		return image{arch: arch}, nil
 	}
+	return imageOf(slices.MaxFunc(out.Images, func(a, b types.Image) int {
+		return cmp.Compare(sdk.ToString(a.CreationDate), sdk.ToString(b.CreationDate))
+	})), nil
+}
+
+// lookForImage finds the image of the fleet: the one that was given, or that of Amazon.
+func (s *session) lookForImage(ctx context.Context) error {
 	if s.Image == "" {
 		if s.image = s.hostImage; s.image.id == "" {
-			return fmt.Errorf("there is no image %s of Amazon in %s: give --image", amazonLinux, s.AWS.Region)
+			return fmt.Errorf("there is no image %s of Amazon in %s: give --image", amazonLinux(arm64), s.AWS.Region)
 		}
 		return nil
 	}

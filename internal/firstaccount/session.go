@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,6 +37,7 @@ type session struct {
 	account, partition string
 	places             []place
 	image, hostImage   image // of the fleet, and of the machine that tries its role
+	otherImage         image // of the architecture that image does not have; without an id: Amazon has none
 
 	made              time.Time // the roles
 	refused           *fleet    // that may not pass the role of hosts; nil: not tried yet
@@ -119,8 +121,15 @@ func (s *session) order(pool string, version string) lifecycle.LaunchOrder {
 	return lifecycle.LaunchOrder{
 		Token: fmt.Sprintf("order-%d", s.orders), RequestID: fmt.Sprintf("%s-%d", s.id, s.orders), RunID: everyRun, Repository: "remuda/" + everyRun,
 		Number: 1, Count: 1, Pool: pool, ResourceClass: "small", CPU: 2, MemoryMiB: 2048,
-		UsageClass: lifecycle.UsageOnDemand, InstanceTypes: typesOf(s.image.arch), TemplateVersion: version,
+		UsageClass: lifecycle.UsageOnDemand, InstanceTypes: s.typesOf(pool), TemplateVersion: version,
 	}
+}
+
+func (s *session) typesOf(pool string) []string {
+	if pool == poolBoth {
+		return slices.Concat(typesOf(s.image.arch), typesOf(s.otherImage.arch))
+	}
+	return typesOf(s.image.arch)
 }
 
 // typesOf are the cheapest types of an architecture that have two vCPU, and one that is in the catalogue of fleets.

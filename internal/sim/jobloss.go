@@ -10,7 +10,7 @@ import (
 // jobKinds are the rows of job pools, which are in one table.
 var jobKinds = []*store.Kind{store.Jobs.Kind, store.SlotTables.Kind, store.Webhooks.Kind}
 
-// loseJobs loses and restores rows of the job pool, and the lease of the sweeps.
+// loseJobs loses and restores rows of the job pool.
 func (l *life) loseJobs() {
 	if !l.pooling() {
 		return
@@ -29,7 +29,7 @@ func (l *life) loseJobs() {
 
 func (l *life) loseJobsOnce() {
 	one := jobKinds[l.Rand.IntN(len(jobKinds))]
-	switch l.Rand.IntN(6) {
+	switch l.Rand.IntN(5) {
 	case 0:
 		l.Coverage.Faults[engine.FaultJobsLost]++
 		for _, k := range jobKinds {
@@ -41,15 +41,8 @@ func (l *life) loseJobsOnce() {
 	case 3:
 		l.Coverage.Faults[engine.FaultJobsRestored]++
 		l.awayWhileRestored(l.Between(90*time.Second, 4*time.Minute), func() { l.Restore(1, jobKinds...) })
-	case 4:
+	default:
 		l.Coverage.Faults[engine.FaultJobsRestored]++
 		l.Restore(0.5, one)
-	default:
-		l.Coverage.Faults[engine.FaultLeasesLost]++
-		if l.Rand.IntN(2) == 0 {
-			l.Lose(store.Leases.Kind)
-		} else {
-			l.Restore(1, store.Leases.Kind)
-		}
 	}
 }

@@ -118,4 +118,5 @@ func (l *life) endChaos() {
 	l.endPoolJobs()
 	l.rightClocks()
 	l.Calm()
+	l.resumeAll()
 }

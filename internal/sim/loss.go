@@ -57,6 +57,7 @@ func (l *life) loseTables() {
 		l.After(3*time.Minute, l.loseUnderLongJob)
 	}
 	l.loseJobs()
+	l.loseGuards()
 	l.After(l.Config.Chaos+endUnrecordedAfter, l.EndUnrecorded)
 }
 

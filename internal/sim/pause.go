@@ -9,6 +9,9 @@ import (
 // pauseLives: in every tenth life operators pause pools.
 const pauseLives = 10
 
+// pausedPools are those that operators pause.
+var pausedPools = []string{"default", "once", "owner"}
+
 func (l *life) pausing() bool { return l.Config.Seed%pauseLives == 8 }
 
 // pauses has operators pause a pool, and resume it.
@@ -22,7 +25,7 @@ func (l *life) pauses() {
 		if !l.Chaos {
 			return
 		}
-		pool := []string{"default", "once", "owner"}[l.Rand.IntN(3)]
+		pool := pausedPools[l.Rand.IntN(len(pausedPools))]
 		l.Coverage.Faults[engine.FaultPause]++
 		l.pause(pool, true)
 		l.After(l.Exp(2*time.Minute, 5*time.Minute), func() { l.resume(pool) })

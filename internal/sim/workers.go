@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/services/model"
 	"github.com/remuda-ci/remuda/internal/sim/engine"
 	"github.com/remuda-ci/remuda/internal/sim/world"
@@ -65,7 +66,7 @@ func (r *replica) askOnce(name string, call func(*replica, time.Time) error, ans
 	l := r.l
 	l.Spawn(&engine.Actor{Name: r.name + " " + name, Proc: r.proc, Dies: func() { answer(errConnection) }, Step: func() (time.Time, bool) {
 		err := call(r, r.clock())
-		if !errors.Is(err, model.ErrStaleAttempt) {
+		if !errors.Is(err, model.ErrStaleAttempt) && !(l.losing() && errors.Is(err, lifecycle.ErrNotFound)) {
 			l.rules.CheckError(name, err)
 		}
 		answer(err)
@@ -138,13 +139,13 @@ func (k *worker) work() {
 	})
 }
 
-// say repeats a call until it is answered. A worker that learns that the job belongs to another worker drops it.
+// say repeats a call until it is answered. A worker that learns that the job belongs to another worker, or is not known, drops it.
 func (k *worker) say(what string, call func(*replica, time.Time) error, then func()) {
 	l := k.l
 	l.ask(k.task.ID+" "+what+" "+k.job.ID, call, func(err error) {
 		switch {
 		case k.task.Ended:
-		case errors.Is(err, model.ErrStaleAttempt):
+		case errors.Is(err, model.ErrStaleAttempt), errors.Is(err, lifecycle.ErrNotFound):
 			l.Mark(engine.MarkWorkLost)
 			k.claim()
 		case err != nil:
@@ -162,7 +163,11 @@ func (l *life) workLeft() []string {
 		return nil
 	}
 	for _, id := range l.WorkIDs {
-		if j, err := l.Truth.Work(engine.Background, world.ServiceName, id); err != nil || !j.State.Ended() {
+		j, err := l.Truth.Work(engine.Background, world.ServiceName, id)
+		if errors.Is(err, lifecycle.ErrNotFound) && l.rules.WorkWasReplaced(id) {
+			continue // who submitted it has to do so once more
+		}
+		if err != nil || !j.State.Ended() {
 			left = append(left, fmt.Sprintf("job %s is %q: %v", id, j.State, err))
 		}
 	}

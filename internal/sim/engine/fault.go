@@ -125,7 +125,9 @@ const (
 	FaultRestored     Fault = "older state of a table restored"
 	FaultJobsLost     Fault = "rows of jobs, slots or webhooks lost"
 	FaultJobsRestored Fault = "older state of jobs, slots or webhooks restored"
-	FaultLeasesLost   Fault = "leases lost or restored"
+	FaultGuardsLost   Fault = "rows of the guards lost or restored"
+	FaultServicesLost Fault = "rows of services lost or restored"
+	FaultWorkLost     Fault = "rows of a service's jobs or workers lost or restored"
 )
 
 // The faults of the fifth group are only in lives with a job pool, and have chances of their own: see DrawJobFaults.
@@ -155,7 +157,10 @@ const (
 
 var ownLives = []Fault{FaultDrain, FaultPause, FaultReplicaClock, FaultCloudBlind}
 
-var lossFaults = []Fault{FaultTableLost, FaultRowsLost, FaultRequestsLost, FaultReportsLost, FaultRestored, FaultJobsLost, FaultJobsRestored, FaultLeasesLost}
+var lossFaults = []Fault{
+	FaultTableLost, FaultRowsLost, FaultRequestsLost, FaultReportsLost, FaultRestored, FaultJobsLost, FaultJobsRestored, FaultGuardsLost,
+	FaultServicesLost, FaultWorkLost,
+}
 
 // hotRates are the chances of the third group for single calls, and hotIntervals the mean times between two others.
 var (

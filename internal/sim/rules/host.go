@@ -25,6 +25,7 @@ type history struct {
 	ended        string    // why its record was terminated
 	reportedAt   time.Time // when its last report was written
 	reportLost   bool      // the store has no report any more, and none was written since
+	stateLost    bool      // its agent lost its memory at some time
 	// replacedAt is when its record was lost or got an older state; zero: never. From then on an assignment may be
 	// used again, and registeredFor, by assignment, has the runs that its agent registered for.
 	replacedAt    time.Time

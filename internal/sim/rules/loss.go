@@ -17,8 +17,15 @@ func (w *Watcher) rowReplaced(e world.RowReplaced) {
 	if e.JobID != 0 {
 		w.jobsReplaced[e.JobID] = true
 	}
+	if e.WorkID != "" {
+		w.workRowReplaced(e.WorkID)
+	}
+	if e.WorkerID != "" {
+		w.workersReplaced[e.WorkerID] = true
+	}
+	w.lost = w.lost || e.Ledger != ""
 	if e.HostKey == "" && e.RequestID == "" {
-		return // slots follow the hosts that there are
+		return // slots follow the hosts that there are, and no host is of a service
 	}
 	w.lost = true
 	if e.HostKey != "" {
@@ -33,6 +40,10 @@ func (w *Watcher) rowReplaced(e world.RowReplaced) {
 }
 
 func (h *history) wasReplaced() bool { return !h.replacedAt.IsZero() }
+
+// forgot reports whether neither the record of a host nor the memory of its agent knows for which run it has registered: both were lost or replaced. An
+// assignment is then known by its number alone, which an older record gives out again.
+func (h *history) forgot() bool { return h.wasReplaced() && h.stateLost }
 
 // WasReplaced reports whether the record of a host was lost, or got an older state, at some time.
 func (w *Watcher) WasReplaced(hostKey string) bool { return w.of(hostKey).wasReplaced() }
@@ -55,12 +66,12 @@ func (h *history) replacedLately(now time.Time) bool {
 	return h.wasReplaced() && now.Add(clockSlack).Before(h.mayRunUntil)
 }
 
-// releasedAsBooting reports whether a run is released, or its request rolled back, within a minute after the record of its host became one of a host that
-// boots, which has no report. Then controld cannot know that the host did more.
+// releasedAsBooting reports whether the record of a host became, within the last minute, one of a host that boots, which has no report, and its run was released,
+// or its request rolled back, lately. Then controld cannot know that the host did more.
 func (w *Watcher) releasedAsBooting(l *history, before lifecycle.Record) bool {
 	q, err := w.Truth.Request(engine.Background, before.Repository, before.RunID, before.RequestID)
 	return err == nil && before.State == lifecycle.StateCreated && l.wasReplaced() && w.Now.Sub(l.replacedAt) < time.Minute &&
-		(q.Released() || q.Outcome == lifecycle.OutcomeShort) && w.Now.Sub(w.settledAt[q.RequestID]) < time.Minute
+		(q.Released() || q.Outcome == lifecycle.OutcomeShort) && w.Now.Sub(w.settledAt[q.RequestID]) < restored.Old
 }
 
 // keptAsRestored reports whether controld has kept a host with a restored record for as long as it can: it does not know the longer

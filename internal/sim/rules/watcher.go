@@ -42,6 +42,8 @@ type Watcher struct {
 	lost     bool
 	// jobsReplaced are the jobs whose rows were, or those of their webhooks.
 	jobsReplaced map[int64]bool
+	// workReplaced are the service's jobs whose rows were. workersReplaced are the workers whose rows were, and have not been written since.
+	workReplaced, workersReplaced map[string]bool
 }
 
 // New watches a world.
@@ -52,7 +54,7 @@ func New(of *world.World) *Watcher {
 		writtenAt: map[string]time.Time{}, settledAt: map[string]time.Time{}, roomSince: map[string]time.Time{}, pausedSince: map[string]time.Time{},
 		labeled: map[int64]string{}, listened: map[string]bool{},
 		replaced: map[string]bool{}, claimedAt: map[string]time.Time{}, waitsSince: map[string]time.Time{}, had: map[string]string{},
-		spareSince: map[string]time.Time{}, jobsReplaced: map[int64]bool{},
+		spareSince: map[string]time.Time{}, jobsReplaced: map[int64]bool{}, workReplaced: map[string]bool{}, workersReplaced: map[string]bool{},
 	}
 	of.Observe(w.event)
 	return w
@@ -103,6 +105,8 @@ func (w *Watcher) event(event any) {
 		w.reportWritten(e.Report)
 	case world.ReportLost:
 		w.of(e.HostKey).reportLost = true
+	case world.StateLost:
+		w.of(e.HostKey).stateLost = true
 	case world.Reporting:
 		w.checkReport(e.Host, e.Report)
 	case world.Registering:

@@ -2,12 +2,24 @@ package rules
 
 import (
 	"fmt"
+	"maps"
+	"strings"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/services/model"
 	"github.com/remuda-ci/remuda/internal/sim/engine"
 	"github.com/remuda-ci/remuda/internal/sim/world"
 )
+
+// workRowReplaced forgets what the row of a job no longer knows: which attempts were given to a worker, and since when.
+func (w *Watcher) workRowReplaced(id string) {
+	w.workReplaced[id] = true
+	maps.DeleteFunc(w.had, func(attempt, _ string) bool { return strings.HasPrefix(attempt, id+" ") })
+	w.claimedAt[id], w.waitsSince[id] = w.Now, w.Now
+}
+
+// WorkWasReplaced reports whether the row of a service's job was lost, or got an older state, at some time.
+func (w *Watcher) WorkWasReplaced(id string) bool { return w.workReplaced[id] }
 
 // WorkGiven checks that one attempt of a job belongs to one worker.
 func (w *Watcher) WorkGiven(worker string, j model.Job) {
@@ -26,7 +38,7 @@ func (w *Watcher) workWritten(before, after model.Job) {
 	if after.State == model.JobRunning && before.State != model.JobRunning {
 		w.claimedAt[after.ID] = w.Now
 		row, err := w.Truth.Worker(engine.Background, after.Service, after.WorkerID)
-		if err != nil || row.JobID != after.ID {
+		if (err != nil || row.JobID != after.ID) && !w.workersReplaced[after.WorkerID] {
 			w.Broken(RuleWorkUnnamed, "%s goes to %s, whose row names %q: %v", after.ID, after.WorkerID, row.JobID, err)
 		}
 	}
@@ -38,6 +50,7 @@ func (w *Watcher) workWritten(before, after model.Job) {
 // workerWritten checks that a row goes on naming the job that its worker has: a worker that did not get the answer of its
 // claim has the job by that alone.
 func (w *Watcher) workerWritten(before, after model.Worker) {
+	delete(w.workersReplaced, after.ID)
 	if before.JobID == "" || before.JobID == after.JobID {
 		return
 	}

@@ -26,14 +26,17 @@ type (
 	// SlotsWritten is a write of the slots of a job pool. Before has version 0 if there were none.
 	SlotsWritten struct{ Before, After slots.Table }
 	// RowReplaced is a row that was lost, or has an older state again.
-	// It is of the host, of the request, of the job or of its webhook, or the slots of the pool.
+	// It is of the host, of the request, of the job or of its webhook, of the service's job or worker, the slots of the pool, or the ledger of a limit.
 	RowReplaced struct {
 		HostKey, RequestID string
 		JobID              int64
-		Pool               string
+		WorkID, WorkerID   string
+		Pool, Ledger       string
 	}
 	// ReportLost is a report that the store had.
 	ReportLost struct{ HostKey string }
+	// StateLost is the agent's memory, which its host has no more.
+	StateLost struct{ HostKey string }
 	// HoldWritten is a write of the fleet's hold.
 	HoldWritten struct{ Before, After fleethold.Hold }
 	// PauseWritten is a write of the pause of a pool.

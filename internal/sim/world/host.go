@@ -141,6 +141,7 @@ type agentState struct{ h *Host }
 func (s agentState) Load() (agent.Memory, error) {
 	if s.h.World.Chance(engine.FaultStateCorrupt) {
 		s.h.memory = agent.Memory{}
+		s.h.World.emit(StateLost{HostKey: s.h.ID})
 		return agent.Memory{}, errors.New("read state: unexpected end of JSON input")
 	}
 	return s.h.memory, nil

@@ -116,24 +116,39 @@ func (w *World) LoseReports() {
 }
 
 func (w *World) replace(what string, k *store.Kind, from *memory.Store, which func(store.Key) bool) {
+	before := w.Truth.Clone()
 	keys := w.Truth.Restore(k, from, which)
 	w.lag.reset()
 	w.Tell("world", k.Name+" rows "+what, fmt.Sprint(keys))
 	for _, key := range keys {
-		switch k {
-		case store.Instances.Kind:
-			w.emit(RowReplaced{HostKey: key[0]})
-		case store.Requests.Kind:
-			w.emit(RowReplaced{RequestID: key[2]})
-		case store.Jobs.Kind:
-			w.emit(RowReplaced{JobID: engine.Must1(strconv.ParseInt(key[0], 10, 64))})
-		case store.Webhooks.Kind:
-			if i := slices.IndexFunc(w.GitHub.Jobs, func(j *WorkflowJob) bool { return slices.Contains(j.Deliveries, key[0]) }); i >= 0 {
-				w.emit(RowReplaced{JobID: w.GitHub.Jobs[i].ID})
-			}
-		case store.SlotTables.Kind:
-			w.emit(RowReplaced{Pool: key[0]})
+		w.rowReplaced(k, key, before)
+	}
+}
+
+func (w *World) rowReplaced(k *store.Kind, key store.Key, before *memory.Store) {
+	switch k {
+	case store.Instances.Kind:
+		w.emit(RowReplaced{HostKey: key[0]})
+	case store.Requests.Kind:
+		w.emit(RowReplaced{RequestID: key[2]})
+	case store.Jobs.Kind:
+		w.emit(RowReplaced{JobID: engine.Must1(strconv.ParseInt(key[0], 10, 64))})
+	case store.Webhooks.Kind:
+		if i := slices.IndexFunc(w.GitHub.Jobs, func(j *WorkflowJob) bool { return slices.Contains(j.Deliveries, key[0]) }); i >= 0 {
+			w.emit(RowReplaced{JobID: w.GitHub.Jobs[i].ID})
 		}
+	case store.SlotTables.Kind:
+		w.emit(RowReplaced{Pool: key[0]})
+	case store.Work.Kind:
+		w.emit(RowReplaced{WorkID: key[1]})
+	case store.Workers.Kind:
+		w.emit(RowReplaced{WorkerID: key[1]})
+	case store.QuotaLedgers.Kind:
+		w.emit(RowReplaced{Ledger: key[0]})
+	case store.FleetHolds.Kind:
+		w.emit(HoldWritten{engine.Must1(before.FleetHold(engine.Background)), engine.Must1(w.Truth.FleetHold(engine.Background))})
+	case store.Pauses.Kind:
+		w.emit(PauseWritten{engine.Must1(before.Pause(engine.Background, key[0])), engine.Must1(w.Truth.Pause(engine.Background, key[0]))})
 	}
 }
 

@@ -183,6 +183,26 @@ func TestRequirementsThatOverlap(t *testing.T) {
 	w.clean()
 }
 
+// TestArchitecturesThatOverlap has EC2 refuse the launch by two templates alone.
+func TestArchitecturesThatOverlap(t *testing.T) {
+	w := newWorld(t)
+	w.proxy.Wrap("ec2", "CreateFleet", func(next awstest.Hook) awstest.Hook {
+		return func(rw http.ResponseWriter, r *http.Request, forward func(*http.Request) *awstest.Answer) {
+			if form, err := awstest.Form(r); err == nil && form.Has("LaunchTemplateConfigs.2.LaunchTemplateSpecification.Version") {
+				overlaps(rw, r, forward)
+				return
+			}
+			next(rw, r, forward)
+		}
+	})
+	code := w.run("--yes", "--only", "launch,architectures", "--output", "json")
+	got := w.verdicts()
+	if code != findings.ExitRefuted || got["both-requirements"] != findings.Refuted || got["same-requirements"] != findings.Confirmed {
+		t.Errorf("exit code %d, %v\n%s", code, got, &w.stderr)
+	}
+	w.clean()
+}
+
 // overlaps refuses a launch as in runs-on/runs-on#476.
 func overlaps(rw http.ResponseWriter, r *http.Request, _ func(*http.Request) *awstest.Answer) {
 	awstest.Fail(rw, r, http.StatusBadRequest, "InvalidParameterValue",

@@ -51,6 +51,7 @@ type world struct {
 	gap    *ec2gap.EC2
 	client *ec2.Client
 	image  string // for arm64
+	x86    string // the image for x86
 
 	mu       sync.Mutex
 	denied   map[string][]string // by the access keys of sessions
@@ -73,8 +74,11 @@ func newWorld(t *testing.T) *world {
 	images, err := w.client.DescribeImages(t.Context(), &ec2.DescribeImagesInput{})
 	w.check(err)
 	for _, i := range images.Images {
-		if i.Architecture == types.ArchitectureValuesArm64 {
+		switch i.Architecture {
+		case types.ArchitectureValuesArm64:
 			w.image = *i.ImageId
+		case types.ArchitectureValuesX8664:
+			w.x86 = *i.ImageId
 		}
 	}
 	proxy.Wrap("sts", "AssumeRole", w.assumeRole)
@@ -107,7 +111,11 @@ func (w *world) amazonLinux(next awstest.Hook) awstest.Hook {
 	return func(rw http.ResponseWriter, r *http.Request, forward func(*http.Request) *awstest.Answer) {
 		form, err := awstest.Form(r)
 		if err == nil && form.Get("Owner.1") == "amazon" {
-			r = awstest.WithForm(r, url.Values{"Action": {"DescribeImages"}, "Version": {form.Get("Version")}, "ImageId.1": {w.image}})
+			id := w.image
+			if strings.HasSuffix(form.Get("Filter.1.Value.1"), "-x86_64") {
+				id = w.x86
+			}
+			r = awstest.WithForm(r, url.Values{"Action": {"DescribeImages"}, "Version": {form.Get("Version")}, "ImageId.1": {id}})
 		}
 		next(rw, r, forward)
 	}
