@@ -83,6 +83,10 @@ var refusals = []refusal{
 	{key: "pools.<name>.post_release", value: "DIR/empty", aws: true, says: "DIR/empty is empty"},
 	{key: "pools.<name>.pre_runner", value: "DIR/huge.sh", aws: true, says: "set up EC2: pool default: "},
 
+	{key: "tracing.ca_file", with: withTracing, value: "DIR/none", says: "DIR/none does not exist"},
+	{key: "tracing.ca_file", with: withTracing, value: "DIR/token", says: "DIR/token holds no"},
+	{key: "tracing.headers_file", with: withTracing, value: "DIR/none", says: "DIR/none does not exist"},
+	{key: "tracing.headers_file", with: withTracing, value: "DIR/token", says: "DIR/token has no header in line 1"},
 	{key: "page.token_file", value: "DIR/none", says: "DIR/none does not exist"},
 	{key: "page.token_file", value: "DIR/token", says: "DIR/token has a token of 9 bytes in line 1"},
 	{key: "services.<name>.worker_token_file", with: "services: {render: {}}\n", value: "DIR/none", says: "DIR/none does not exist"},

@@ -28,6 +28,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/server/idtoken"
 	"github.com/remuda-ci/remuda/internal/store"
 	"github.com/remuda-ci/remuda/internal/telemetry"
+	"github.com/remuda-ci/remuda/internal/tracing"
 	"github.com/remuda-ci/remuda/internal/web"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
@@ -41,6 +42,7 @@ const drainWithin = 3 * time.Second
 type daemon struct {
 	log      hclog.Logger
 	metrics  *telemetry.Metrics
+	tracing  *tracing.Tracing // nil: nothing is traced
 	backends *backends
 	hub      *github.Client
 	fleet    *fleet.Fleet
@@ -72,6 +74,9 @@ func assemble(ctx context.Context, c *config.Config, in *inputs.Inputs, b *backe
 			err = errors.Join(err, d.close())
 		}
 	}()
+	if d.tracing, err = newTracing(ctx, c, in, replica, log); err != nil {
+		return nil, err
+	}
 	d.presence = &sweeps.Presence{Replica: replica, Store: d.records(), Log: d.log.Named("presence")}
 	if d.hub, err = newHub(c, in, d.presence.Count, d.log); err != nil {
 		return nil, err
@@ -114,8 +119,8 @@ func (d *daemon) fleetOptions(ctx context.Context, c *config.Config, replica str
 		Pools:   hosts, Classes: classes(c), Sells: p.sells, Outside: p.outside, Repositories: sweptRepositories(c),
 		TemplateVersion: p.templateVersion, Exhausted: p.exhausted, LaunchRate: p.launchRate, Ensure: p.ensure, HostKey: p.hostKey, Notices: instrument.Notices(p.notices, metrics),
 		ScaleDown: idle, Services: services, Limits: c.Limits.Policy(), Budgets: c.Limits.BudgetList(), Prices: &prices,
-		ClockOffset: p.clockOffset,
-		Replica:     replica, Log: d.log.Named("fleet"), Observer: metrics, Timing: timing(c.Sweeps),
+		ClockOffset: p.clockOffset, Tracer: d.tracing.Operations(),
+		Replica: replica, Log: d.log.Named("fleet"), Observer: metrics, Timing: timing(c.Sweeps),
 	}, nil
 }
 
@@ -146,7 +151,7 @@ func (d *daemon) front(c *config.Config, in *inputs.Inputs) error {
 
 // serverOptions are what the gRPC server is made with.
 func (d *daemon) serverOptions(c *config.Config, in *inputs.Inputs) (o server.Options, err error) {
-	o = server.Options{Fleet: d.fleet, Log: d.log.Named("grpc"), Metrics: d.metrics, Ready: d.ready, TLS: in.TLS}
+	o = server.Options{Fleet: d.fleet, Log: d.log.Named("grpc"), Metrics: d.metrics, Ready: d.ready, TLS: in.TLS, Follows: d.tracing.RPCs()}
 	o.Callers, err = callers(c, in, d.records(), d.fleet)
 	return o, err
 }
@@ -217,7 +222,29 @@ func (d *daemon) drain() {
 	_ = group.Wait() // neither returns an error
 }
 
-func (d *daemon) close() error { return d.backends.close() }
+// close sends the spans that wait, as far as drainWithin allows, and closes the backends. A collector that is away is no error.
+func (d *daemon) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), drainWithin)
+	defer cancel()
+	_ = d.tracing.Close(ctx) // it has logged that it could not send
+	return d.backends.close()
+}
+
+// newTracing begins to send spans, if the configuration says where to.
+func newTracing(ctx context.Context, c *config.Config, in *inputs.Inputs, replica string, log hclog.Logger) (*tracing.Tracing, error) {
+	if c.Tracing.Endpoint == "" {
+		return nil, nil
+	}
+	return tracing.New(ctx, tracingOptions(c, in, replica, log))
+}
+
+// tracingOptions say where spans go.
+func tracingOptions(c *config.Config, in *inputs.Inputs, replica string, log hclog.Logger) tracing.Options {
+	return tracing.Options{
+		Endpoint: c.Tracing.Endpoint, Authorities: in.TracingAuthorities, Headers: in.TracingHeaders, Sample: float64(c.Tracing.SamplePercent) / 100,
+		Version: telemetry.Version, Replica: replica, Log: log.Named("tracing"),
+	}
+}
 
 // newReplica is a name for this process in leases that no other process has or will have.
 func newReplica() string {

@@ -17,6 +17,7 @@ callers:
 grpc: {tls: {cert_file: DIR/tls.pem, key_file: DIR/tls.key, client_ca_file: DIR/ca.pem}}
 webhooks: {secret_file: DIR/secret}
 page: {token_file: DIR/worker}
+tracing: {endpoint: "https://collector:4317", ca_file: DIR/ca.pem, headers_file: DIR/headers}
 scale_down: {idle_confirmation: 1m, idle: [{cron: "* * 9 * * *", idle_count: 1}]}
 limits: {hosts_per_repository: 5, hosts_per_owner: 6, budgets: [{owner: acme, dollars_per_month: 500}]}
 cost: {prices: [{instance_type: c6i.*, dollars_per_hour: 0.05}]}

@@ -10,6 +10,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/github"
 	"github.com/remuda-ci/remuda/internal/inputs"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/tracing"
 )
 
 // newHub makes the client of GitHub. A fleet without hosts has one without credentials, since nothing calls GitHub there.
@@ -31,6 +32,6 @@ func githubOptions(c *config.Config, in *inputs.Inputs, replicas func() int, log
 	}
 	return github.Config{
 		Replicas: replicas, URL: c.GitHub.URL, Organization: c.GitHub.Scope == config.ScopeOrganization, RunnerGroup: c.GitHub.RunnerGroup,
-		Transport: in.Transport, Apps: in.Apps, Token: in.Token, Log: log.Named("github"),
+		Transport: tracing.Transport(in.Transport), Apps: in.Apps, Token: in.Token, Log: log.Named("github"),
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"github.com/remuda-ci/remuda/internal/tracing"
 	"math"
 	"os"
 	"strings"
@@ -67,6 +68,14 @@ const (
 
 func ofBudget(get func(budget.Budget) any) effect {
 	return func(w *wired) any { return get(w.fleet.Budgets[0]) }
+}
+
+// withTracing has a collector that takes no spans.
+const withTracing = "tracing: {endpoint: \"https://127.0.0.1:1\"}\n"
+
+// ofTracing is what spans are sent with.
+func ofTracing(get func(tracing.Options) any) effect {
+	return func(w *wired) any { return get(tracingOptions(w.c, w.in, "replica", w.d.log)) }
 }
 
 // withPrice has a price of each hour of every m5.
@@ -366,6 +375,10 @@ var keyRows = []keyRow{
 	{key: "cost.prices[].region", value: "eu-west-1", with: withPrice, got: ofPrice("m5.large", "spot"), want: 0.0384},
 	{key: "cost.prices[].dollars_per_hour", value: "3", with: withPrice, got: ofPrice("m5.large", "spot"), want: 3.},
 	{key: "cost.spot_percent", value: "50", got: ofPrice("m5.large", "spot"), want: 0.048},
+	{key: "tracing.endpoint", value: "\"http://127.0.0.1:7\"", got: ofTracing(func(o tracing.Options) any { return o.Endpoint }), want: "http://127.0.0.1:7"},
+	{key: "tracing.ca_file", value: "DIR/ca.pem", with: withTracing, got: ofTracing(func(o tracing.Options) any { return len(o.Authorities) > 0 }), want: true},
+	{key: "tracing.headers_file", value: "DIR/headers", with: withTracing, got: ofTracing(func(o tracing.Options) any { return o.Headers["x-key"].Reveal() }), want: "header-secret"},
+	{key: "tracing.sample_percent", value: "7", with: withTracing, got: ofTracing(func(o tracing.Options) any { return o.Sample }), want: 0.07},
 	{key: "page.token_file", value: "DIR/worker", got: func(w *wired) any { return w.d.pageOptions(w.c).Tokens != nil }, want: true},
 	{key: "limits.budgets[].repository", value: "Acme/Shop", with: withBudget, got: ofBudget(func(b budget.Budget) any { return b.Repository }), want: "acme/shop"},
 	{key: "limits.budgets[].owner", value: "Acme", with: withOwnersBudget, got: ofBudget(func(b budget.Budget) any { return b.Owner }), want: "acme"},

@@ -13,6 +13,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/config"
 	"github.com/remuda-ci/remuda/internal/inputs"
 	"github.com/remuda-ci/remuda/internal/store/memory"
+	"github.com/remuda-ci/remuda/internal/tracing"
 )
 
 // rehearse makes the daemon that serve would make, over backends that keep nothing, and returns what serve would refuse. It calls
@@ -57,6 +58,7 @@ func idleBackends(ctx context.Context, c *config.Config, in *inputs.Inputs, log 
 // loadAWS sets up the SDK for a fleet in AWS. It makes no call.
 func loadAWS(ctx context.Context, c *config.Config, clock *aws.Clock) (sdk.Config, error) {
 	cfg, err := aws.Load(ctx, aws.Options{Region: c.AWS.Region, Program: "remuda-controld", Clock: clock})
+	tracing.AWS(&cfg)
 	if err != nil {
 		return cfg, &configError{fmt.Errorf("aws: %w", err)}
 	}

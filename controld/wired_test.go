@@ -91,7 +91,7 @@ func newBench(t *testing.T) *bench {
 	certificate, certificateKey := ownCertificate(t)
 	for name, text := range map[string]string{
 		"tls.pem": certificate, "tls.key": certificateKey,
-		"token": "token-one", "token2": "token-two", "secret": "secret-number-one", "secret2": "secret-number-two", "app.pem": key, "app2.pem": key + "# two\n", "ca.pem": ca,
+		"token": "token-one", "token2": "token-two", "headers": "x-key: header-secret\n", "secret": "secret-number-one", "secret2": "secret-number-two", "app.pem": key, "app2.pem": key + "# two\n", "ca.pem": ca,
 		"worker": workerToken, "nudge": nudgeToken, "before.sh": "#!/bin/sh\n: before\n", "after.sh": "#!/bin/sh\n: after\n", "config.sh": "", "runner2/config.sh": "",
 	} {
 		path := filepath.Join(b.dir, name)

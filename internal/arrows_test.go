@@ -149,6 +149,8 @@ var rooms = []room{
 		"it lays out what a daemon on one machine needs; the daemon itself is wired by main"},
 	{"internal/instrument", []string{"internal/fleet", "internal/github", "internal/services", "internal/services/model", "internal/lifecycle", "internal/telemetry"},
 		"it measures by the ports, whatever adapter is behind them"},
+	{"internal/tracing", []string{"internal/fleet", "internal/aws", "internal/lifecycle"}, "it follows operations by what they say of themselves, and calls by their transport"},
+	{"internal/tracing/collectortest", nil, "it runs a collector, whatever is sent to it"},
 	{"internal/sim/engine", []string{"internal/fleet/op", "internal/agent", "internal/lifecycle"},
 		"it steps actors and draws lots, whatever the world is"},
 	{"internal/sim/world", []string{

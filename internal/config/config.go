@@ -52,6 +52,7 @@ type Config struct {
 	Cost     Cost     `yaml:"cost"`
 	Timeouts Timeouts `yaml:"timeouts"`
 	Sweeps   Sweeps   `yaml:"sweeps"`
+	Tracing  Tracing  `yaml:"tracing"`
 	Log      Log      `yaml:"log"`
 }
 

@@ -44,6 +44,8 @@ func (c *Config) eachFile(use func(path *string)) {
 	if p := c.Page; p != nil {
 		use(&p.TokenFile)
 	}
+	use(&c.Tracing.CAFile)
+	use(&c.Tracing.HeadersFile)
 	use(&c.GitHub.CAFile)
 	use(&c.GitHub.TokenFile)
 	for i := range c.GitHub.Apps {

@@ -56,8 +56,9 @@ func Default() *Config {
 			Lease:     15 * time.Second,
 			Grace:     5 * time.Minute,
 		},
-		Cost: Cost{SpotPercent: price.DefaultSpotPercent},
-		Log:  Log{Level: "info", Format: "text"},
+		Cost:    Cost{SpotPercent: price.DefaultSpotPercent},
+		Tracing: Tracing{SamplePercent: 100},
+		Log:     Log{Level: "info", Format: "text"},
 	}
 	var pool Pool
 	pool.SetDefaults()

@@ -104,6 +104,7 @@ func (c *Config) validateWithoutHosts(root strictyaml.Place) {
 // validateAddresses are the rules of where callers come.
 func (c *Config) validateAddresses(root strictyaml.Place) {
 	c.GRPC.validate(root.At("grpc"))
+	c.Tracing.validate(root.At("tracing"))
 	address(root.At("http", "addr"), c.HTTP.Addr)
 	if p := c.Page; p != nil {
 		root.At("page", "token_file").OptionalPath(p.TokenFile)

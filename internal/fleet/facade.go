@@ -66,6 +66,8 @@ type (
 	Op          = op.Op
 	Progress    = op.Progress
 	Decided     = op.Decided
+	Subject     = op.Subject
+	Tracer      = op.Tracer
 	Demand      = provision.Demand
 	Provision   = provision.Provision
 	Release     = provision.Release

@@ -97,6 +97,8 @@ type Options struct {
 	RandomText func() string
 	// ClockOffset is how far the store's clock is from that of this machine; nil: they are the same.
 	ClockOffset func() time.Duration
+	// Tracer follows operations; nil: nothing does.
+	Tracer op.Tracer
 	// OneAtATime: calls to GitHub about several hosts are made one after the other on the caller's goroutine.
 	OneAtATime bool
 
@@ -143,7 +145,7 @@ func New(o Options) (*Fleet, error) {
 		log: o.Log, observer: o.Observer, timing: o.Timing,
 		ops: op.NewDriver(o.Store, o.Log, o.Rand, health.Step, o.Observer.Decided),
 	}
-	f.ops.ClockOffset = o.ClockOffset
+	f.ops.ClockOffset, f.ops.Tracer = o.ClockOffset, o.Tracer
 	o.GitHub = health.Watch(o.GitHub)
 	if o.Jobs != nil {
 		j, err := jobs.New(*o.Jobs, o.Pools)

@@ -12,6 +12,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/config"
 	"github.com/remuda-ci/remuda/internal/config/strictyaml"
 	"github.com/remuda-ci/remuda/internal/github"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/web"
 )
 
@@ -27,6 +28,9 @@ type Inputs struct {
 	Webhooks web.SecretSource
 	// PreRunner and PostRelease are the scripts of pools, by name.
 	PreRunner, PostRelease map[string][]byte
+	// TracingAuthorities are trusted where spans go, as PEM, and TracingHeaders go with them.
+	TracingAuthorities []byte
+	TracingHeaders     map[string]lifecycle.Secret
 	// Warnings are for what works now and will not, or is less safe than it seems.
 	Warnings []string
 }
@@ -84,6 +88,7 @@ func (r *reader) all() {
 	r.webhooks()
 	r.services()
 	r.page()
+	r.tracing()
 	r.scripts()
 	r.local()
 }
@@ -94,6 +99,7 @@ func (r *reader) forDev() {
 		r.webhooks()
 	}
 	r.services()
+	r.tracing()
 	r.scripts()
 }
 

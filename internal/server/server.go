@@ -22,6 +22,7 @@ import (
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/reflection"
+	"google.golang.org/grpc/stats"
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
@@ -58,6 +59,8 @@ type Options struct {
 	Patience time.Duration
 	// Ready says whether requests can be served: nil, or what is not there.
 	Ready func(context.Context) error
+	// Follows is given what becomes of each call, for traces; nil: nothing is.
+	Follows stats.Handler
 	// ReadyEvery is how often the health service asks; 0 means 5 s.
 	ReadyEvery time.Duration
 }
@@ -109,6 +112,9 @@ func New(o Options) (*Server, error) {
 		grpc.StreamInterceptor(edge.stream),
 		// What a call uses, such as the store, is closed after Stop.
 		grpc.WaitForHandlers(true),
+	}
+	if o.Follows != nil {
+		options = append(options, grpc.StatsHandler(o.Follows))
 	}
 	if o.TLS != nil {
 		options = append(options, grpc.Creds(credentials.NewTLS(o.TLS)))

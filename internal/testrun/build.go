@@ -35,6 +35,13 @@ var GRPCurl = Programs{
 	packages: []string{"github.com/fullstorydev/grpcurl/cmd/grpcurl"},
 }
 
+// Collector is the pinned collector of OpenTelemetry.
+var Collector = Programs{
+	Names:    []string{"otelcol"},
+	module:   "internal/tools",
+	packages: []string{module + "/internal/tools/otelcol"},
+}
+
 // Programs are programs in one directory, which has nothing else in it. Tests start them
 // as processes.
 type Programs struct {

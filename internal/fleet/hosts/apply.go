@@ -76,6 +76,7 @@ func (hs *Hosts) apply(ctx context.Context, j *op.Recorder, r lifecycle.Record, 
 	switch d.Action {
 	case lifecycle.ActionReady:
 		hs.Observer.Registered(now.Sub(r.UpdatedAt))
+		hs.Ops.Past(op.HostSubject("host becomes ready", r), r.UpdatedAt, now)
 	case lifecycle.ActionPool:
 		if !r.Unused() {
 			hs.Observer.Released(now.Sub(r.ReleasedAt))

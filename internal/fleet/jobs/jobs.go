@@ -302,6 +302,11 @@ type coalesced struct {
 	over      bool
 }
 
+// Subject implements op.Described.
+func (o *coalesced) Subject() op.Subject {
+	return op.Subject{Name: "balance of a job pool", Pool: o.pool}
+}
+
 func (o *coalesced) Step(ctx context.Context, now time.Time) (op.Progress, error) {
 	progress, err := o.reconcile.Step(ctx, now)
 	if err == nil && !progress.Done {

@@ -144,6 +144,15 @@ type webhookOp struct {
 	tries   int // how often the runner's host was found not to be ready yet
 }
 
+// Subject implements op.Described.
+func (h *webhookOp) Subject() op.Subject {
+	if run := h.w.Run; run != nil {
+		return op.Subject{Name: "webhook of a run", Repository: run.Repository, RunID: run.RunID, RunAttempt: run.RunAttempt}
+	}
+	j := h.w.Job
+	return op.Subject{Name: "webhook of a job", Repository: j.Repository, RunID: j.RunID, RunAttempt: j.RunAttempt, JobID: j.ID}
+}
+
 func (js *Jobs) newWebhookOp(w lifecycle.Webhook) *webhookOp {
 	h := &webhookOp{env: js, Stages: js.Ops.Stages(""), w: w}
 	h.Next = h.jobStep
@@ -412,6 +421,10 @@ func (js *Jobs) noteJob(ctx context.Context, events *op.Recorder, row lifecycle.
 	}
 	if err == nil && !hasRunner(before) && hasRunner(stored) && stored.Pool != "" && js.OnStart != nil {
 		js.OnStart(stored.Pool, max(0, stored.StartedAt.Sub(stored.QueuedAt)))
+		js.Ops.Past(op.JobSubject("job waits for a runner", stored), stored.QueuedAt, stored.StartedAt)
+	}
+	if err == nil && before.State != lifecycle.JobDone && stored.State == lifecycle.JobDone && hasRunner(stored) {
+		js.Ops.Past(op.JobSubject("job runs", stored), stored.StartedAt, stored.EndedAt)
 	}
 	return stored, err
 }

@@ -29,6 +29,8 @@ type Driver struct {
 	onEvent   func(lifecycle.Action, lifecycle.ReasonCode)
 	// ClockOffset is how far the store's clock is from that of this machine; nil: they are the same. It is set before the first call.
 	ClockOffset func() time.Duration
+	// Tracer follows operations; nil: nothing does. It is set before the first call.
+	Tracer Tracer
 
 	randMu sync.Mutex
 	rand   *rand.Rand
@@ -103,7 +105,13 @@ const answerMargin = 250 * time.Millisecond
 // Drive steps an operation until it is done, fails, or ctx ends. A dependency that is unavailable is tried
 // again until patience has passed without a successful step, and so is a wrong clock. If the operation ends with ctx, or just before
 // the deadline of ctx, while a dependency is unavailable, the error is a *CutError.
-func (d *Driver) Drive(ctx context.Context, o Op, patience time.Duration) error {
+func (d *Driver) Drive(ctx context.Context, o Op, patience time.Duration) (err error) {
+	ctx, end := d.beginOp(ctx, o)
+	defer func() { end(err) }()
+	return d.drive(ctx, o, patience)
+}
+
+func (d *Driver) drive(ctx context.Context, o Op, patience time.Duration) error {
 	failures := 0
 	lastGood := time.Now()
 	var away error // why the last step failed; nil: it succeeded

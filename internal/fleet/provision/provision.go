@@ -209,6 +209,12 @@ func (pr *Provisioner) Resume(q lifecycle.Request) *Provision {
 	return p
 }
 
+// Subject implements op.Described.
+func (p *Provision) Subject() op.Subject {
+	d := p.demand
+	return op.Subject{Name: "provision", Repository: d.Repository, RunID: d.RunID, RunAttempt: d.Spec.RunAttempt, RequestID: d.RequestID, Pool: d.Spec.Pool}
+}
+
 // Request is the request as it stands.
 func (p *Provision) Request() lifecycle.Request { return p.q }
 

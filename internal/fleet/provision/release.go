@@ -105,6 +105,11 @@ func (r *Release) Follow() { r.wait, r.idle = true, true }
 // job of a job-scoped host.
 func (r *Release) ChargeTo(user meter.User) { r.user = user }
 
+// Subject implements op.Described.
+func (r *Release) Subject() op.Subject {
+	return op.Subject{Name: "release", Repository: r.repository, RunID: r.runID, RunAttempt: r.attempt}
+}
+
 // Instances are the hosts that this release freed.
 func (r *Release) Instances() []lifecycle.Record { return r.hosts }
 

@@ -89,6 +89,29 @@ type lane struct {
 	op     op.Op // nil: none is under way
 	of     *schedule
 	began  time.Time
+	// ctx is that in which its steps are followed, and end is called with its error; nil: it has taken no step.
+	ctx context.Context
+	end func(error)
+}
+
+// step does one step of the sweep that is under way.
+func (l *lane) step(ctx context.Context, ops *op.Driver, now time.Time) (op.Progress, error) {
+	if l.end == nil {
+		l.ctx, l.end = ops.Begin(ctx, op.Subject{Name: "sweep " + l.of.Name})
+	}
+	progress, err := l.op.Step(l.ctx, now)
+	if err != nil || progress.Done || progress.Wait > 0 {
+		l.stop(err)
+	}
+	return progress, err
+}
+
+// stop ends the sweep that is under way, if there is one.
+func (l *lane) stop(err error) {
+	if l.end != nil {
+		l.end(err)
+	}
+	l.op, l.ctx, l.end = nil, nil, nil
 }
 
 // Kind is a row of the table of sweeps, from which the sweeper and Refresh work.
@@ -141,17 +164,17 @@ func (s *Sweeper) Step(ctx context.Context, now time.Time) (op.Progress, error) 
 		return op.Wait(s.renewAt.Sub(now)), nil
 	}
 	if !s.holds() {
-		s.quick.op, s.slow.op = nil, nil
+		s.quick.stop(nil)
+		s.slow.stop(nil)
 		return op.Wait(s.renewAt.Sub(now)), nil
 	}
 	h := s.lane(now)
 	if h == nil {
 		return op.Wait(s.untilNext(now)), nil
 	}
-	progress, err := h.op.Step(ctx, now)
-	if err != nil || progress.Done || progress.Wait > 0 {
+	progress, err := h.step(ctx, s.env.Ops, now)
+	if h.op == nil {
 		s.env.Observer.Swept(h.of.Name, now.Sub(h.began), err)
-		h.op = nil
 	}
 	s.slowsTurn = h == &s.quick && h.op == nil
 	if err != nil {

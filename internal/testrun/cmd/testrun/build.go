@@ -16,7 +16,7 @@ import (
 // build builds all programs into a directory. It does so in every run, so that
 // none is stale; go build leaves those alone whose code has not changed.
 func build(dir string) error {
-	all := []*testrun.Programs{&testrun.System, &testrun.GRPCurl}
+	all := []*testrun.Programs{&testrun.System, &testrun.GRPCurl, &testrun.Collector}
 	errs := make([]error, len(all))
 	var building sync.WaitGroup
 	for i, programs := range all {
