@@ -33,7 +33,7 @@ PROTO_TOOLS := $(addprefix $(TOOLS)/,buf protoc-gen-go protoc-gen-go-grpc)
 RELEASE_TOOLS := $(addprefix $(TOOLS)/,nfpm cyclonedx-gomod ociimage)
 LINT_TOOLS := $(PROTO_TOOLS) $(addprefix $(TOOLS)/,staticcheck deadcode)
 
-.PHONY: help build man packages action release release-tools proto lint test test-host test-upgrade demo run sim soak bench benchstat clean
+.PHONY: help build man site packages action release release-tools proto lint test test-host test-upgrade demo run sim soak bench benchstat clean
 
 help: ## say what the targets do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,6 +48,14 @@ man: ## the man pages of remuda, in bin/man
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./remuda
 	@rm -rf bin/man
 	@bin/remuda man --dir bin/man
+
+# Its theme announces its end of life (May 2027) in each build, which internal/site/requirements.txt says too.
+site: PYTHON = "$$(scripts/site-tools)/mkdocs/bin/python"
+site: ## the documents as a site that needs no server, in bin/site, with its links checked
+	@scripts/site-tools >/dev/null
+	@$(PYTHON) internal/site/hooks_test.py --quiet
+	@NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --clean
+	@CGO_ENABLED=0 go run -trimpath ./internal/site/cmd/checksite bin/site
 
 action: $(TOOLS)/buf ## what the Action has of others: the bundle, the license list, the generated JavaScript
 	@scripts/action build

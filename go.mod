@@ -40,7 +40,7 @@ require (
 	github.com/spf13/cobra v1.10.2 // the commands of remuda, their completion and man pages
 	go.yaml.in/yaml/v3 v3.0.6 // configuration, with the place of each value
 	go.yaml.in/yaml/v4 v4.0.0-rc.3 // the positions that actionlint speaks in
-	golang.org/x/net v0.60.0 // tests: the HTML of the page
+	golang.org/x/net v0.60.0 // the HTML of the documents, and in tests that of the page
 	golang.org/x/sync v0.24.0 // one call at a time for a token
 	golang.org/x/sys v0.49.0 // inotify, pidfds and file systems of a host
 	golang.org/x/time v0.16.0 // pacing

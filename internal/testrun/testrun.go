@@ -39,6 +39,7 @@ var SequentialTests = []string{
 	"internal/proc",
 	"internal/queue/hint",
 	"internal/services/model",
+	"internal/site",
 	"internal/store",
 	"internal/store/token",
 	"packer",
