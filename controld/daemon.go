@@ -118,6 +118,7 @@ func (d *daemon) fleetOptions(ctx context.Context, c *config.Config, replica str
 		Workers: workerOptions(c, records),
 		Pools:   hosts, Classes: classes(c), Sells: p.sells, Outside: p.outside, Repositories: sweptRepositories(c),
 		TemplateVersion: p.templateVersion, Exhausted: p.exhausted, LaunchRate: p.launchRate, Ensure: p.ensure, HostKey: p.hostKey, Notices: instrument.Notices(p.notices, metrics),
+		Checks:    checkOptions(c, records, d.hub),
 		ScaleDown: idle, Services: services, Limits: c.Limits.Policy(), Budgets: c.Limits.BudgetList(), Prices: &prices,
 		ClockOffset: p.clockOffset, Tracer: d.tracing.Operations(),
 		Replica: replica, Log: d.log.Named("fleet"), Observer: metrics, Timing: timing(c.Sweeps),

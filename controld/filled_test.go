@@ -49,7 +49,7 @@ func TestEveryOptionIsFilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	withApp, err := b.make(b.file(smallestLocal, withApp))
+	withApp, err := b.make(b.file(smallestLocal, withApp, "github: {check_runs_after: 2m}"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,6 +57,7 @@ func TestEveryOptionIsFilled(t *testing.T) {
 	const (
 		ofTests  = "it is for tests"
 		defaults = "its own default is meant"
+		takesApp = "it takes an App"
 		ofTurn   = "each turn fills it in"
 	)
 	if err := inAWS.d.ready(t.Context()); err == nil {
@@ -67,13 +68,14 @@ func TestEveryOptionIsFilled(t *testing.T) {
 		left    map[string]string
 	}{
 		"fleet": {inAWS.fleet, map[string]string{
-			"RandomText": ofTests, "OneAtATime": ofTests, "Rand": ofTests,
+			"RandomText": ofTests, "OneAtATime": ofTests, "Rand": ofTests, "Checks": takesApp,
 		}},
 		"fleet here": {local.fleet, map[string]string{
-			"RandomText": ofTests, "OneAtATime": ofTests, "Rand": ofTests, "TemplateVersion": "there are no templates", "Exhausted": "it sells what it has",
+			"RandomText": ofTests, "OneAtATime": ofTests, "Rand": ofTests, "Checks": takesApp, "TemplateVersion": "there are no templates", "Exhausted": "it sells what it has",
 			"Ensure": "there is nothing to make", "HostKey": "it is the instance id", "Notices": "EC2 sends them", "LaunchRate": "launches have no limit of calls", "Outside": "its pools have no bounds but their lists",
 			"ClockOffset": "the store is on the same machine",
 		}},
+		"checks":   {*withApp.fleet.Checks, nil},
 		"timing":   {inAWS.fleet.Timing, map[string]string{"Poll": defaults, "Takeover": defaults, "Relaunch": defaults, "KeepRequests": defaults, "PauseLag": defaults}},
 		"jobs":     {*inAWS.fleet.Jobs, nil},
 		"job pool": {inAWS.fleet.Jobs.Pools["default"], nil},

@@ -13,6 +13,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
 	"github.com/remuda-ci/remuda/internal/policy/runnerage"
+	"github.com/remuda-ci/remuda/internal/store"
 	"github.com/remuda-ci/remuda/internal/web"
 )
 
@@ -36,6 +37,14 @@ func jobOptions(c *config.Config, store fleet.JobStore, hub *github.Client) *fle
 		o.Parse = webhook.Parse
 	}
 	return o
+}
+
+// checkOptions are the fleet's options for check runs, or nil if the configuration wants none.
+func checkOptions(c *config.Config, store store.Store, hub *github.Client) *fleet.CheckOptions {
+	if c.GitHub.CheckRunsAfter == 0 {
+		return nil
+	}
+	return &fleet.CheckOptions{GitHub: hub, Store: store, After: c.GitHub.CheckRunsAfter}
 }
 
 // scope returns whose runners the hosts of a repository become: the repository's or its owner's.

@@ -205,6 +205,7 @@ var keyRows = []keyRow{
 	{key: "github.apps[].private_key_env", value: "REMUDA_TEST_APP_KEY", with: withApp + "github: {apps: [{private_key_file: null}]}", got: func(w *wired) any {
 		return strings.HasSuffix(w.github.Apps[0].PrivateKey.Reveal(), "# environment\n")
 	}, want: true},
+	{key: "github.check_runs_after", value: "7m", with: withApp, got: func(w *wired) any { return w.fleet.Checks.After }, want: 7 * time.Minute},
 	{key: "github.repositories", value: "[acme/a, acme/b]", got: func(w *wired) any { return w.fleet.Repositories }, want: []string{"acme/a", "acme/b"}},
 
 	{key: "callers.audience", value: "https://other.acme.com", with: withRule, got: func(w *wired) any {

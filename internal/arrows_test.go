@@ -72,7 +72,7 @@ var rooms = []room{
 	{"internal/policy", []string{"internal/lifecycle"}, "it is pure and stands on lifecycle alone"},
 	{"internal/fleet", slices.Concat([]string{
 		"internal/fleet/gather", "internal/fleet/provision", "internal/fleet/sweeps", "internal/fleet/scaledown", "internal/fleet/warm",
-		"internal/fleet/jobs", "internal/fleet/explain", "internal/fleet/costs", "internal/services", "internal/services/workqueue", "internal/services/model",
+		"internal/fleet/jobs", "internal/fleet/explain", "internal/fleet/costs", "internal/fleet/checks", "internal/services", "internal/services/workqueue", "internal/services/model",
 	}, besideHosts), whyUseCases},
 	{"internal/fleet/ports", words, "the ports are in the words of lifecycle, so that rooms and adapters can share them"},
 	{"internal/fleet/op", words, "all use-cases are operations, so it knows none of them"},
@@ -86,6 +86,7 @@ var rooms = []room{
 	{"internal/fleet/warm", with(besideHosts, "internal/fleet/provision"), "it launches as provision does, for no run, and knows nothing of jobs"},
 	{"internal/fleet/jobs", with(besideHosts, "internal/fleet/provision"), "a job is served by a request, so it stands on provision alone"},
 	{"internal/fleet/costs", slices.Concat(underHosts, []string{"internal/fleet/hosts", "internal/recent"}), "it reads what hosts were used for; nothing happens to them"},
+	{"internal/fleet/checks", []string{"internal/fleet/op", "internal/policy", "internal/lifecycle"}, "it writes what others have found out"},
 	{"internal/fleet/explain", with(besideHosts, "internal/fleet/scaledown"), "it reads and explains; nothing happens in it"},
 	{"internal/agent", []string{"internal/policy", "internal/lifecycle"},
 		"it meets the fleet in the store alone and is reached by its ports"},

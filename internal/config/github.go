@@ -3,6 +3,7 @@ package config
 import (
 	"net/url"
 	"regexp"
+	"time"
 
 	"github.com/remuda-ci/remuda/internal/config/strictyaml"
 )
@@ -28,6 +29,8 @@ type GitHub struct {
 	// Repositories are swept for registrations whose host is gone; each host's
 	// own registration is removed without it.
 	Repositories []string `yaml:"repositories"`
+	// CheckRunsAfter is for how long something of a run waits for hosts before a check run on its commit says why; 0: there are none.
+	CheckRunsAfter time.Duration `yaml:"check_runs_after"`
 }
 
 // Scope is whose runners hosts become.
@@ -73,6 +76,13 @@ func (g GitHub) validate(at strictyaml.Place) {
 	}
 	g.validateCredentials(at)
 	words(at.At("repositories"), g.Repositories, repositoryName, "a repository as owner/name")
+	switch after := at.At("check_runs_after"); {
+	case g.CheckRunsAfter == 0:
+	case len(g.Apps) == 0:
+		after.Errorf("means nothing without apps: GitHub takes check runs of Apps alone; add apps, or leave it out")
+	default:
+		after.Between(g.CheckRunsAfter, 10*time.Second, 24*time.Hour)
+	}
 }
 
 func (g GitHub) validateCA(at strictyaml.Place) {

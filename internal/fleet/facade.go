@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet/checks"
 	"github.com/remuda-ci/remuda/internal/fleet/costs"
 	"github.com/remuda-ci/remuda/internal/fleet/explain"
 	"github.com/remuda-ci/remuda/internal/fleet/hosts"
@@ -59,6 +60,7 @@ type (
 	Timing        = ports.Timing
 	Rate          = ports.Rate
 	JobOptions    = jobs.Options
+	CheckOptions  = checks.Options
 	ScaleDown     = scaledown.Options
 
 	// Operations:

@@ -16,6 +16,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/remuda-ci/remuda/internal/fleet/checks"
 	"github.com/remuda-ci/remuda/internal/fleet/costs"
 	"github.com/remuda-ci/remuda/internal/fleet/explain"
 	"github.com/remuda-ci/remuda/internal/fleet/gather"
@@ -89,6 +90,9 @@ type Options struct {
 	// ScaleDown ends idle hosts, and hosts that GitHub does not know; nil: it is off.
 	ScaleDown *scaledown.Options
 
+	// Checks writes check runs on commits whose jobs wait; nil: it is off.
+	Checks *checks.Options
+
 	// Replica names this process in leases; it must be unique.
 	Replica string
 	// HostKey makes a host key of an instance id; nil: they are the same.
@@ -120,6 +124,7 @@ type Fleet struct {
 	explain   *explain.Explainer
 	costs     *costs.Costs   // nil: there are no prices
 	budgets   *costs.Budgets // nil: there are none
+	checks    *checks.Checks // nil: none are written
 
 	store     ports.Store
 	pools     map[string]ports.Pool
@@ -248,6 +253,9 @@ func (f *Fleet) upperRooms(o Options) {
 		Store: o.Store, Compute: o.Compute, GitHub: o.GitHub, Hosts: f.hosts, Quota: f.quota, Resumer: f.resume,
 		Notices: o.Notices, Releases: o.Releases, Repositories: o.Repositories, Pools: o.Pools, HostKey: o.HostKey,
 		Replica: o.Replica, Timing: o.Timing, Log: o.Log, Observer: o.Observer, Ops: f.ops,
+	}
+	if o.Checks != nil {
+		f.checks = &checks.Checks{Options: *o.Checks, Waiting: f.checkWaits, Refusals: f.refusals, Ops: f.ops, Log: o.Log.Named("checks")}
 	}
 	f.explain = &explain.Explainer{
 		Store: o.Store, GitHub: o.GitHub, Hosts: f.hosts, Scaledown: f.scaledown, Options: o.ScaleDown, Pools: o.Pools,

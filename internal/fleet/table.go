@@ -33,5 +33,8 @@ func (f *Fleet) sweepTable() []sweeps.Kind {
 	add(f.sweeps.Releases != nil, sweeps.Kind{Name: "runners", Every: sweeps.RunnersEvery, Measures: true, New: func() op.Op { return f.NewRunnerSweep() }})
 	add(f.costs != nil, sweeps.Kind{Name: "days", Every: costs.DaysEvery, Aside: true, New: func() op.Op { return f.costs.NewDaySweep() }})
 	add(f.budgets != nil, sweeps.Kind{Name: "budgets", Every: f.timing.Budgets, Aside: true, New: func() op.Op { return f.budgets.NewSweep() }})
+	if c := f.checks; c != nil {
+		add(true, sweeps.Kind{Name: "checks", Every: c.Every(), Aside: true, New: func() op.Op { return c.NewSweep() }})
+	}
 	return table
 }

@@ -98,7 +98,7 @@ func (s *Server) createAccessToken(r *http.Request) (*rest.Answer, error) {
 		if err != nil {
 			return err
 		}
-		t := &state.Token{Purpose: purposeInstallation, Scope: in.Owner, Installation: in.ID, Repositories: q.Repositories, ExpiresAt: s.now().Add(TokenLife)}
+		t := &state.Token{Purpose: purposeInstallation, Scope: in.Owner, Installation: in.ID, Repositories: q.Repositories, ExpiresAt: s.now().Add(TokenLife), Permissions: permissions}
 		s.tokens[hash] = t
 		s.dirty[journal.Key{Kind: state.KindToken, ID: hash}] = t
 		body := rest.Object{"token": secret, "expires_at": t.ExpiresAt.UTC().Format(time.RFC3339), "permissions": permissions, "repository_selection": "all"}

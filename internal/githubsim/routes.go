@@ -72,6 +72,9 @@ func (s *Server) runRoutes() []route {
 		{"POST " + repo + "/git/commits", s.git.CreateCommit, false},
 		{"POST " + repo + "/git/refs", s.git.CreateRef, false},
 		{"DELETE " + repo + "/git/refs/{ref...}", s.git.DeleteRef, false},
+		{"POST " + repo + "/check-runs", s.createCheck, false},
+		{"PATCH " + repo + "/check-runs/{id}", s.updateCheck, false},
+		{"GET " + repo + "/commits/{ref}/check-runs", s.listChecks, false},
 		{"GET " + repo + "/releases", s.listReleases, false},
 		{"GET " + repo + "/releases/latest", s.latestRelease, false},
 	}

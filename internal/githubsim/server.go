@@ -108,6 +108,7 @@ type Server struct {
 	counters map[string]int64
 	apps     map[int64]*state.App
 	releases []state.Release
+	checks   []*payload.Check
 	versions state.Versions
 	removed  map[string]bool // credentials of registrations that were deleted since the server began
 

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle/breaker"
+	"github.com/remuda-ci/remuda/internal/lifecycle/checkrun"
 	"github.com/remuda-ci/remuda/internal/lifecycle/fleethold"
 	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
 	"github.com/remuda-ci/remuda/internal/lifecycle/pause"
@@ -71,6 +72,22 @@ var ReplicaSets = define(Spec[replicas.Row]{
 	SQL:        Table{Name: "guards", Prefix: "replicas"}, Dynamo: Table{Name: "leases", Prefix: "guard/replicas"},
 })
 
+// maxChecks is how many bytes the open check runs have as JSON, at most.
+const maxChecks = 1 << 19
+
+// CheckTables has one row: the check runs that are open. They are compressed for the same reason as slots.
+var CheckTables = define(Spec[checkrun.Table]{
+	Name:       "checks",
+	Label:      func(Key) string { return "the open check runs" },
+	Key:        func(*checkrun.Table) Key { return Key{} },
+	KeyColumns: []string{"name"},
+	Version:    func(t *checkrun.Table) *int64 { return &t.Version },
+	Upsert:     true,
+	Blank:      func(Key) checkrun.Table { return checkrun.Table{} },
+	SQL:        Table{Name: "guards", Prefix: "checks"}, Dynamo: Table{Name: "leases", Prefix: "guard/checks"},
+	Large: []Large[checkrun.Table]{{"open", func(t *checkrun.Table) any { return &t.Open }, maxChecks}},
+})
+
 // maxReservations is how many bytes the reservations of a ledger have as JSON, at most.
 const maxReservations = 1 << 20
 
@@ -85,6 +102,16 @@ var QuotaLedgers = define(Spec[ledger.Quota]{
 	SQL:        Table{Name: "guards", Prefix: "account/"}, Dynamo: Table{Name: "leases", Prefix: "guard/account/"},
 	Large: []Large[ledger.Quota]{{"entries", func(a *ledger.Quota) any { return &a.Reservations }, maxReservations}},
 })
+
+// CheckTable reads the check runs that are open. A table that was never written is empty and of version 0.
+func (s Store) CheckTable(ctx context.Context) (checkrun.Table, error) {
+	return get(ctx, s, CheckTables, Key{})
+}
+
+// UpdateCheckTable replaces the table whose stored version is t.Version (0: there is none): else ErrConflict.
+func (s Store) UpdateCheckTable(ctx context.Context, t checkrun.Table) (checkrun.Table, error) {
+	return update(ctx, s, CheckTables, t)
+}
 
 // FleetHold reads the hold on the whole fleet. One that was never set is empty and of version 0.
 func (s Store) FleetHold(ctx context.Context) (fleethold.Hold, error) {

@@ -178,6 +178,8 @@ type Token struct {
 	Installation int64     `json:"installation,omitempty"`
 	Repositories []string  `json:"repositories,omitempty"` // that an installation token is for, without their owner; nil: all
 	ExpiresAt    time.Time `json:"expires_at"`
+	// Permissions are those of an installation token.
+	Permissions map[string]string `json:"permissions,omitempty"`
 }
 
 func (r *Runner) Group() int64 {

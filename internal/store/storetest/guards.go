@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle/breaker"
+	"github.com/remuda-ci/remuda/internal/lifecycle/checkrun"
 	"github.com/remuda-ci/remuda/internal/lifecycle/fleethold"
 	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
 	"github.com/remuda-ci/remuda/internal/lifecycle/pause"
@@ -67,6 +68,21 @@ var (
 		update: store.Store.UpdateQuotaLedger,
 		get: func(s store.Store, ctx context.Context, key store.Key) (ledger.Quota, error) {
 			return s.QuotaLedger(ctx, key[0])
+		},
+	}
+	checkTables = kind[checkrun.Table]{
+		KindOf: store.CheckTables, noun: "the open check runs", blank: true,
+		keys: []store.Key{{}},
+		full: func(store.Key) checkrun.Table {
+			return checkrun.Table{Open: []checkrun.Check{
+				{Repository: repository, RunID: runID, ID: beyondFloat, Since: start, Shown: "0011223344556677", ShownAt: start.Add(1)},
+				{Repository: "acme/other", RunID: "2", Since: start.Add(time.Minute)},
+			}, Version: 1}
+		},
+		bare:   func(store.Key) checkrun.Table { return checkrun.Table{} },
+		update: store.Store.UpdateCheckTable,
+		get: func(s store.Store, ctx context.Context, _ store.Key) (checkrun.Table, error) {
+			return s.CheckTable(ctx)
 		},
 	}
 	replicaSets = kind[replicas.Row]{

@@ -46,6 +46,9 @@ var operations = []string{
 	"POST REPO/git/commits",
 	"POST REPO/git/refs",
 	"DELETE REPO/git/refs/{ref}",
+	"POST REPO/check-runs",
+	"PATCH REPO/check-runs/{check_run_id}",
+	"GET REPO/commits/{ref}/check-runs",
 	"GET REPO/releases",
 	"GET REPO/releases/latest",
 }
