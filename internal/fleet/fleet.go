@@ -146,7 +146,7 @@ func New(o Options) (*Fleet, error) {
 	o.fill()
 	health := &hosts.GitHubHealth{}
 	f := &Fleet{
-		store: o.Store, pools: o.Pools, ensure: o.Ensure, scaleDown: o.ScaleDown,
+		store: o.Store, pools: o.Pools, ensure: o.Ensure, scaleDown: o.runningScaleDown(),
 		log: o.Log, observer: o.Observer, timing: o.Timing,
 		ops: op.NewDriver(o.Store, o.Log, o.Rand, health.Step, o.Observer.Decided),
 	}
@@ -194,6 +194,14 @@ func (o Options) check() error {
 		}
 	}
 	return nil
+}
+
+// runningScaleDown is the scale-down that ends hosts; nil: there is none.
+func (o Options) runningScaleDown() *scaledown.Options {
+	if o.ScaleDown == nil || o.ScaleDown.PlanOnly {
+		return nil
+	}
+	return o.ScaleDown
 }
 
 // fill fills in defaults.
@@ -258,7 +266,7 @@ func (f *Fleet) upperRooms(o Options) {
 		f.checks = &checks.Checks{Options: *o.Checks, Waiting: f.checkWaits, Refusals: f.refusals, Ops: f.ops, Log: o.Log.Named("checks")}
 	}
 	f.explain = &explain.Explainer{
-		Store: o.Store, GitHub: o.GitHub, Hosts: f.hosts, Scaledown: f.scaledown, Options: o.ScaleDown, Pools: o.Pools,
+		Store: o.Store, GitHub: o.GitHub, Hosts: f.hosts, Scaledown: f.scaledown, Options: o.runningScaleDown(), Pools: o.Pools,
 		PauseOf: f.quota.PauseOf, BudgetAgainst: f.quota.BudgetAgainst,
 	}
 	if j := f.jobs; j != nil {

@@ -15,7 +15,12 @@ type Snapshot struct {
 	Policy    ScaleDown
 	Instances []SnapshotInstance
 	Runners   []SnapshotRunner
+	// Fleet is the rest of the fleet, a JSON object that package snapshot writes and reads; nil: there is none, and a scale-down alone can be planned.
+	Fleet json.RawMessage
 }
+
+// SnapshotFormat is the newest format that is read. Format 1, which files before it have without saying so, has no Fleet.
+const SnapshotFormat = 2
 
 // SnapshotInstance is a host of a snapshot.
 type SnapshotInstance struct {
@@ -110,10 +115,12 @@ const unreadable = "unreadable"
 // are not known are "", which some of the readers of others want to see.
 type (
 	snapshotJSON struct {
-		Now       string         `json:"now"`
-		Policy    policyJSON     `json:"policy"`
-		Instances []instanceJSON `json:"instances"`
-		Runners   []runnerJSON   `json:"runners"`
+		Format    int             `json:"format,omitempty"`
+		Now       string          `json:"now"`
+		Policy    policyJSON      `json:"policy"`
+		Instances []instanceJSON  `json:"instances"`
+		Runners   []runnerJSON    `json:"runners"`
+		Fleet     json.RawMessage `json:"fleet,omitempty"`
 	}
 	policyJSON struct {
 		MinimumRunning   map[string]float64 `json:"minimum_running_time_minutes"`
@@ -155,7 +162,10 @@ type (
 // MarshalJSON writes the snapshot as ParseSnapshot reads it. The policy's defaults are
 // written out, so that every reader decides the same.
 func (s Snapshot) MarshalJSON() ([]byte, error) {
-	out := snapshotJSON{Now: timeText(s.Now), Policy: s.Policy.json(), Instances: []instanceJSON{}, Runners: []runnerJSON{}}
+	out := snapshotJSON{Now: timeText(s.Now), Policy: s.Policy.json(), Instances: []instanceJSON{}, Runners: []runnerJSON{}, Fleet: s.Fleet}
+	if s.Fleet != nil {
+		out.Format = SnapshotFormat
+	}
 	for _, i := range s.Instances {
 		out.Instances = append(out.Instances, i.json())
 	}

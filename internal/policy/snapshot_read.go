@@ -2,6 +2,7 @@ package policy
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -69,7 +70,7 @@ func (r *snapshotReader) err() error {
 
 // The fields that there are.
 var (
-	snapshotFields = []string{"now", "policy", "instances", "runners"}
+	snapshotFields = []string{"format", "now", "policy", "instances", "runners", "fleet"}
 	policyFields   = []string{"minimum_running_time_minutes", "boot_time_minutes", "idle_confirmation_seconds", "idle"}
 	periodFields   = []string{"cron", "time_zone", "idle_count", "eviction_strategy"}
 	instanceFields = []string{"instance_id", "launch_time", "owner", "scope", "os", "state", "orphan",
@@ -80,6 +81,12 @@ var (
 func (r *snapshotReader) snapshot(root node) Snapshot {
 	s := Snapshot{}
 	f := r.fields(root, snapshotFields)
+	if r.newer(f.get("format")) {
+		return s
+	}
+	if fleet := f.get("fleet"); r.isA(fleet, kindObject, kindObject) {
+		s.Fleet = json.RawMessage(r.bytes(fleet))
+	}
 	if now := f.get("now"); r.required(now) != "" {
 		s.Now = r.time(now)
 	}
@@ -106,6 +113,20 @@ func (r *snapshotReader) snapshot(root node) Snapshot {
 		}
 	}
 	return s
+}
+
+// newer reports whether the snapshot is of a format that is not known here. Then that is all that is said of it.
+func (r *snapshotReader) newer(format node) bool {
+	if r.absent(format) {
+		return false
+	}
+	n := r.whole(format, 1)
+	if n <= SnapshotFormat {
+		return false
+	}
+	r.problems, r.more = nil, false
+	r.problem(format, "a newer controld wrote this snapshot, in format %d, and formats up to %d are read here; use a remuda and a controld of its version", n, SnapshotFormat)
+	return true
 }
 
 // room is how many items a list has, but no more than there can be when none is

@@ -34,29 +34,48 @@ func TestSnapshotDefaults(t *testing.T) {
 	}
 }
 
+// The rest of the fleet goes through as it is.
+func TestSnapshotWithAFleet(t *testing.T) {
+	s, err := policy.ParseSnapshot([]byte(`{"format": 2, "now": "2026-01-01T12:00:00Z", "fleet": {"rows": {"instance": [1]}}}`))
+	if err != nil || string(s.Fleet) != `{"rows": {"instance": [1]}}` {
+		t.Fatalf("%s, %v", s.Fleet, err)
+	}
+	data, err := json.Marshal(s)
+	if err != nil || !strings.HasPrefix(string(data), `{"format":2,"now"`) {
+		t.Fatalf("%s, %v", data, err)
+	}
+	if again, err := policy.ParseSnapshot(data); err != nil || string(again.Fleet) != `{"rows":{"instance":[1]}}` {
+		t.Errorf("%s, %v", again.Fleet, err)
+	}
+}
+
 func TestWrongSnapshots(t *testing.T) {
 	const (
 		empty   = "line 1, column 1: it is empty; write a snapshot, as `controld snapshot` does"
 		notJSON = "line 1, column 1: it is not JSON; write one JSON object, as `controld snapshot` does (YAML is not read)"
 	)
 	tests := map[string]struct{ text, want string }{
-		"empty":                  {``, empty},
-		"blank":                  {"\n \n", `line 1, column 1: it is empty; write a snapshot, as ` + "`controld snapshot` does"},
-		"cut off":                {"{\"now\": \"2026-01-01T12:00:00Z\",\n \"policy\": {", `line 2, column 13: it ends too early; the rest of it is missing, so write it again`},
-		"cut off in a text":      {"{\"now\": \"2026-", `line 1, column 15: it ends too early; the rest of it is missing, so write it again`},
-		"YAML":                   {"now: 2026", notJSON},
-		"YAML with a list":       {"- now: 2026", notJSON},
-		"YAML with a mark":       {"---\nnow: 2026", notJSON},
-		"a mark before it":       {"\ufeff{}", `line 1, column 1: it begins with a byte order mark; save it as UTF-8 without one`},
-		"UTF-16":                 {"\xff\xfe{\x00}\x00", `line 1, column 1: it is not UTF-8; save it as that`},
-		"a comma too many":       {`{"instances": [1,]}`, `line 1, column 18: invalid character ']' looking for beginning of value`},
-		"two documents":          {`{} {}`, `line 1, column 4: something follows its end; write one JSON object alone`},
-		"something after it":     {"{}\n!", `line 2, column 1: something follows its end; write one JSON object alone`},
-		"not UTF-8":              {"{\"now\": \"\xff\"}", `line 1, column 1: it is not UTF-8; save it as that`},
-		"a list":                 {`[]`, `line 1, column 1: is a list; write an object`},
-		"null":                   {`null`, `line 1, column 1: is null; write an object`},
-		"deep":                   {`{"now": "2026-01-01T12:00:00Z", "policy": ` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}`, `line 1, column 43: policy: is a list; write an object`},
-		"too deep":               {strings.Repeat("[", 10_001) + strings.Repeat("]", 10_001), `line 1, column 10001: invalid character '[' exceeded max depth`},
+		"empty":              {``, empty},
+		"blank":              {"\n \n", `line 1, column 1: it is empty; write a snapshot, as ` + "`controld snapshot` does"},
+		"cut off":            {"{\"now\": \"2026-01-01T12:00:00Z\",\n \"policy\": {", `line 2, column 13: it ends too early; the rest of it is missing, so write it again`},
+		"cut off in a text":  {"{\"now\": \"2026-", `line 1, column 15: it ends too early; the rest of it is missing, so write it again`},
+		"YAML":               {"now: 2026", notJSON},
+		"YAML with a list":   {"- now: 2026", notJSON},
+		"YAML with a mark":   {"---\nnow: 2026", notJSON},
+		"a mark before it":   {"\ufeff{}", `line 1, column 1: it begins with a byte order mark; save it as UTF-8 without one`},
+		"UTF-16":             {"\xff\xfe{\x00}\x00", `line 1, column 1: it is not UTF-8; save it as that`},
+		"a comma too many":   {`{"instances": [1,]}`, `line 1, column 18: invalid character ']' looking for beginning of value`},
+		"two documents":      {`{} {}`, `line 1, column 4: something follows its end; write one JSON object alone`},
+		"something after it": {"{}\n!", `line 2, column 1: something follows its end; write one JSON object alone`},
+		"not UTF-8":          {"{\"now\": \"\xff\"}", `line 1, column 1: it is not UTF-8; save it as that`},
+		"a list":             {`[]`, `line 1, column 1: is a list; write an object`},
+		"null":               {`null`, `line 1, column 1: is null; write an object`},
+		"deep":               {`{"now": "2026-01-01T12:00:00Z", "policy": ` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}`, `line 1, column 43: policy: is a list; write an object`},
+		"too deep":           {strings.Repeat("[", 10_001) + strings.Repeat("]", 10_001), `line 1, column 10001: invalid character '[' exceeded max depth`},
+		"of a newer controld": {`{"format": 3, "future": true, "now": 7}`,
+			"line 1, column 12: format: a newer controld wrote this snapshot, in format 3, and formats up to 2 are read here; use a remuda and a controld of its version"},
+		"no format":              {`{"now": "2026-01-01T12:00:00Z", "format": 0}`, `line 1, column 43: format: 0 is less than 1`},
+		"a fleet that is none":   {`{"now": "2026-01-01T12:00:00Z", "fleet": []}`, `line 1, column 42: fleet: is a list; write an object`},
 		"nothing":                {`{}`, `line 1, column 1: now: is missing`},
 		"no time now":            {`{"now": ""}`, `line 1, column 9: now: is missing`},
 		"a day":                  {`{"now": "2026-01-01"}`, `line 1, column 9: now: "2026-01-01" is no time; write it as 2026-01-01T12:00:00Z`},
@@ -64,8 +83,8 @@ func TestWrongSnapshots(t *testing.T) {
 		"a year too few":         {`{"now": "0000-12-31T23:30:00Z"}`, `line 1, column 9: now: "0000-12-31T23:30:00Z" is no time; write it as 2026-01-01T12:00:00Z`},
 		"a name twice":           {`{"now": "2026-01-01T12:00:00Z", "now": 5}`, `line 1, column 38: now is given twice; remove one`},
 		"a name of a host twice": {instanceOf(`"instance_id": "i-1", "state": "running", "\u0073tate": "stopped"`), `instances[0].state is given twice; remove one`},
-		"unknown names": {`{"now": "2026-01-01T12:00:00Z", "Policy": {}, "a b\n": 1}`, `line 1, column 43: ["Policy"]: means nothing here; there are now, policy, instances, runners
-line 1, column 56: ["a b\n"]: means nothing here; there are now, policy, instances, runners`},
+		"unknown names": {`{"now": "2026-01-01T12:00:00Z", "Policy": {}, "a b\n": 1}`, `line 1, column 43: ["Policy"]: means nothing here; there are format, now, policy, instances, runners, fleet
+line 1, column 56: ["a b\n"]: means nothing here; there are format, now, policy, instances, runners, fleet`},
 
 		"types of the policy": {policyOf(`{"minimum_running_time_minutes": "5", "boot_time_minutes": {"linux": true, "widows": 3, "windows": []}, "idle_confirmation_seconds": null, "idle": {}}`),
 			`policy.minimum_running_time_minutes: is a text; write a number

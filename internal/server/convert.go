@@ -72,7 +72,7 @@ func (s *service) instance(r lifecycle.Record, report *lifecycle.Report) *remuda
 	if report.Assignment == r.Assignment {
 		i.Signal, i.Detail = signal(report.Signal), strings.ToValidUTF8(report.Detail, "\uFFFD")
 	}
-	i.Healthy = fleet.Healthy(r, report, time.Now(), s.fleet.Policy(r.Pool)) && !failures[i.GetSignal()]
+	i.Healthy = fleet.Healthy(r, report, s.now(), s.fleet.Policy(r.Pool)) && !failures[i.GetSignal()]
 	return i
 }
 

@@ -60,7 +60,7 @@ func TestASignalIsThatOfTheAssignment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &service{fleet: f}
+	s := &service{now: time.Now, fleet: f}
 	record := lifecycle.Record{InstanceID: "i-1", State: lifecycle.StateClaimed, Assignment: 3}
 	tests := map[string]struct {
 		report  lifecycle.Report

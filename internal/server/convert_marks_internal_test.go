@@ -20,7 +20,7 @@ func TestMarksAndDetailAreShown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, at := &service{fleet: f}, time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	s, at := &service{now: time.Now, fleet: f}, time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	r := lifecycle.Record{InstanceID: "i-1", State: lifecycle.StateRunning, Assignment: 3, OrphanAt: at, IdleDetectedAt: at.Add(time.Minute)}
 	got := s.instance(r, &lifecycle.Report{Assignment: 3, Detail: "no route to \xff github"})
 	if !got.GetOrphanTime().AsTime().Equal(at) || !got.GetIdleTime().AsTime().Equal(at.Add(time.Minute)) {

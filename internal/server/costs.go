@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -36,7 +35,7 @@ func (s *service) GetCost(ctx context.Context, req *remudav1.GetCostRequest) (*r
 	report, err := s.fleet.Costs(ctx, fleet.CostQuery{
 		By: costBy[req.GetBy()], Since: req.GetSince(), Until: req.GetUntil(),
 		Repository: req.GetRepository(), Pool: req.GetPool(), RunID: req.GetRunId(),
-	}, time.Now())
+	}, s.now())
 	switch {
 	case errors.Is(err, fleet.ErrNoPrices):
 		return nil, status.Error(codes.Unimplemented, err.Error())
@@ -76,7 +75,7 @@ var budgetStates = map[budget.State]remudav1.BudgetState{
 
 // ListBudgets says how much is used of what repositories and owners may spend in this month.
 func (s *service) ListBudgets(ctx context.Context, _ *remudav1.ListBudgetsRequest) (*remudav1.ListBudgetsResponse, error) {
-	uses, readAt, err := s.fleet.Budgets(ctx, time.Now())
+	uses, readAt, err := s.fleet.Budgets(ctx, s.now())
 	if err != nil {
 		return nil, s.toStatus(ctx, err)
 	}

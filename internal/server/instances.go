@@ -18,7 +18,7 @@ import (
 
 // GetInstance reads one host.
 func (s *service) GetInstance(ctx context.Context, req *remudav1.GetInstanceRequest) (*remudav1.GetInstanceResponse, error) {
-	r, report, err := s.fleet.Instance(ctx, req.GetInstanceId(), time.Now())
+	r, report, err := s.fleet.Instance(ctx, req.GetInstanceId(), s.now())
 	if err != nil {
 		return nil, s.toStatus(ctx, err)
 	}
@@ -39,7 +39,7 @@ func (s *service) ListInstances(ctx context.Context, req *remudav1.ListInstances
 		filter.States = append(filter.States, wordOf(s, lifecycle.States, state))
 	}
 	of := lifecycle.PageOf{After: req.GetPageToken(), Limit: int(req.GetPageSize())}
-	page, reports, err := s.fleet.List(ctx, filter, of, time.Now())
+	page, reports, err := s.fleet.List(ctx, filter, of, s.now())
 	if err != nil {
 		return nil, s.toStatus(ctx, err)
 	}
@@ -66,7 +66,7 @@ func (s *service) addJobs(ctx context.Context, records []lifecycle.Record, list 
 
 // TerminateInstance ends a host by order.
 func (s *service) TerminateInstance(ctx context.Context, req *remudav1.TerminateInstanceRequest) (*remudav1.TerminateInstanceResponse, error) {
-	r, err := s.fleet.Terminate(ctx, req.GetInstanceId(), req.GetReason(), time.Now())
+	r, err := s.fleet.Terminate(ctx, req.GetInstanceId(), req.GetReason(), s.now())
 	if err != nil {
 		return nil, s.toStatus(ctx, err)
 	}
@@ -75,10 +75,10 @@ func (s *service) TerminateInstance(ctx context.Context, req *remudav1.Terminate
 
 // HoldInstance keeps a host for an operator.
 func (s *service) HoldInstance(ctx context.Context, req *remudav1.HoldInstanceRequest) (*remudav1.HoldInstanceResponse, error) {
-	if _, err := s.fleet.Hold(ctx, req.GetInstanceId(), req.GetDuration().AsDuration(), req.GetReason(), time.Now()); err != nil {
+	if _, err := s.fleet.Hold(ctx, req.GetInstanceId(), req.GetDuration().AsDuration(), req.GetReason(), s.now()); err != nil {
 		return nil, s.toStatus(ctx, err)
 	}
-	r, report, err := s.fleet.Instance(ctx, req.GetInstanceId(), time.Now())
+	r, report, err := s.fleet.Instance(ctx, req.GetInstanceId(), s.now())
 	if err != nil {
 		return nil, s.toStatus(ctx, err)
 	}
@@ -88,7 +88,7 @@ func (s *service) HoldInstance(ctx context.Context, req *remudav1.HoldInstanceRe
 // Drain has hosts leave once they have no run.
 func (s *service) Drain(ctx context.Context, req *remudav1.DrainRequest) (*remudav1.DrainResponse, error) {
 	of := fleet.DrainTarget{InstanceID: req.GetInstanceId(), Pool: req.GetPool()}
-	n, err := s.fleet.Drain(ctx, of, req.GetReason(), callerOf(ctx).name, time.Now())
+	n, err := s.fleet.Drain(ctx, of, req.GetReason(), callerOf(ctx).name, s.now())
 	if err != nil {
 		return nil, s.toStatus(ctx, err)
 	}
@@ -119,7 +119,7 @@ func (s *service) explanation(ctx context.Context, req *remudav1.ExplainRunReque
 	if t != nil {
 		own = fleet.OfRun{Repository: t.Origin.Repository, RunID: t.Origin.RunID}
 	}
-	switch id, job, now := req.GetInstanceId(), req.GetJobId(), time.Now(); {
+	switch id, job, now := req.GetInstanceId(), req.GetJobId(), s.now(); {
 	case id != "":
 		field, subject, verb = "instance_id", id, "does not serve"
 		e, err = s.fleet.ExplainHost(ctx, id, own, now)
@@ -141,7 +141,7 @@ func (s *service) explanation(ctx context.Context, req *remudav1.ExplainRunReque
 
 // HoldFleet keeps every host from being ended, or takes that back.
 func (s *service) HoldFleet(ctx context.Context, req *remudav1.HoldFleetRequest) (*remudav1.HoldFleetResponse, error) {
-	now := time.Now()
+	now := s.now()
 	hold, stored, err := s.fleet.HoldFleet(ctx, req.GetDuration().AsDuration(), req.GetReason(), callerOf(ctx).name, now)
 	if err != nil {
 		return nil, s.toStatus(ctx, err)

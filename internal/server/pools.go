@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -17,7 +16,7 @@ import (
 
 // PausePool has a pool give out no host and launch none.
 func (s *service) PausePool(ctx context.Context, req *remudav1.PausePoolRequest) (*remudav1.PausePoolResponse, error) {
-	p, err := s.fleet.SetPause(ctx, req.GetPool(), true, req.GetReason(), callerOf(ctx).name, time.Now())
+	p, err := s.fleet.SetPause(ctx, req.GetPool(), true, req.GetReason(), callerOf(ctx).name, s.now())
 	if err != nil {
 		return nil, s.toStatus(ctx, err)
 	}
@@ -26,7 +25,7 @@ func (s *service) PausePool(ctx context.Context, req *remudav1.PausePoolRequest)
 
 // ResumePool takes the pause of a pool away.
 func (s *service) ResumePool(ctx context.Context, req *remudav1.ResumePoolRequest) (*remudav1.ResumePoolResponse, error) {
-	if _, err := s.fleet.SetPause(ctx, req.GetPool(), false, req.GetReason(), callerOf(ctx).name, time.Now()); err != nil {
+	if _, err := s.fleet.SetPause(ctx, req.GetPool(), false, req.GetReason(), callerOf(ctx).name, s.now()); err != nil {
 		return nil, s.toStatus(ctx, err)
 	}
 	return &remudav1.ResumePoolResponse{}, nil
@@ -43,7 +42,7 @@ func pauseMessage(p pause.Pause) *remudav1.Pause {
 // ListPools pages through the configured pools, by name, with their hosts by
 // state. It is for people: it goes through every host.
 func (s *service) ListPools(ctx context.Context, req *remudav1.ListPoolsRequest) (*remudav1.ListPoolsResponse, error) {
-	pools, now := s.fleet.Pools(), time.Now()
+	pools, now := s.fleet.Pools(), s.now()
 	names := slices.Sorted(maps.Keys(pools))
 	if after := req.GetPageToken(); after != "" {
 		i, found := slices.BinarySearch(names, after)

@@ -63,6 +63,8 @@ type Options struct {
 	Follows stats.Handler
 	// ReadyEvery is how often the health service asks; 0 means 5 s.
 	ReadyEvery time.Duration
+	// Now is the clock of the answers; nil: time.Now.
+	Now func() time.Time
 }
 
 // Server is the gRPC side of controld.
@@ -98,6 +100,9 @@ func New(o Options) (*Server, error) {
 	o.Patience = cmp.Or(o.Patience, 5*time.Second)
 	o.ReadyEvery = cmp.Or(o.ReadyEvery, 5*time.Second)
 	o.Log = cmp.Or(o.Log, hclog.NewNullLogger())
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 	s := &Server{ready: o.Ready, every: o.ReadyEvery, log: o.Log, plain: o.TLS == nil, health: health.NewServer()}
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.handOver, s.handOverNow = context.WithCancel(context.Background())
@@ -124,7 +129,7 @@ func New(o Options) (*Server, error) {
 		fleet: o.Fleet, log: o.Log, patience: o.Patience, stopping: s.stopping, places: make(chan struct{}, followAtMost),
 	}
 	fleet := &service{
-		fleet: o.Fleet, log: o.Log, callers: o.Callers, patience: o.Patience,
+		fleet: o.Fleet, log: o.Log, callers: o.Callers, patience: o.Patience, now: o.Now,
 		watchers: make(chan struct{}, maxWatchers), followers: s.followers, stopping: s.stopping, handOver: s.handOver,
 	}
 	s.service = fleet

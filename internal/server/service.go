@@ -21,6 +21,7 @@ type service struct {
 	log      hclog.Logger
 	callers  Callers
 	patience time.Duration
+	now      func() time.Time
 	// watchers holds a token for each WatchFleet under way.
 	watchers  chan struct{}
 	followers *followers
@@ -54,7 +55,7 @@ func (s *service) provision(ctx context.Context, d fleet.Demand) (*remudav1.Prov
 		return nil, err
 	}
 	records := p.Instances()
-	reports, err := s.fleet.ReportsOf(ctx, records, time.Now())
+	reports, err := s.fleet.ReportsOf(ctx, records, s.now())
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +96,7 @@ func (s *service) Release(ctx context.Context, req *remudav1.ReleaseRequest) (*r
 			s.followers.follow(r, req.GetRunId())
 		}
 	}()
-	reports, err := s.fleet.ReportsOf(ctx, r.Instances(), time.Now())
+	reports, err := s.fleet.ReportsOf(ctx, r.Instances(), s.now())
 	if err != nil {
 		return nil, s.toStatus(ctx, err)
 	}

@@ -25,7 +25,7 @@ func (s *service) ListWaiting(ctx context.Context, req *remudav1.ListWaitingRequ
 	if _, known := s.fleet.Pools()[req.GetPool()]; req.GetPool() != "" && !known {
 		return nil, s.toStatus(ctx, fmt.Errorf("there is no pool %q: %w", req.GetPool(), lifecycle.ErrNotFound))
 	}
-	all, more, err := s.fleet.Waiting(ctx, req.GetPool(), cmp.Or(int(req.GetRowLimit()), defaultWaits), time.Now())
+	all, more, err := s.fleet.Waiting(ctx, req.GetPool(), cmp.Or(int(req.GetRowLimit()), defaultWaits), s.now())
 	if err != nil {
 		return nil, s.toStatus(ctx, err)
 	}
@@ -48,9 +48,9 @@ const (
 
 // ListEvents lists what happened in the last hours.
 func (s *service) ListEvents(ctx context.Context, req *remudav1.ListEventsRequest) (*remudav1.ListEventsResponse, error) {
-	since := time.Now().Add(-defaultSince)
+	since := s.now().Add(-defaultSince)
 	if req.GetSince() != nil {
-		since = time.Now().Add(-req.GetSince().AsDuration())
+		since = s.now().Add(-req.GetSince().AsDuration())
 	}
 	h, err := s.fleet.History(ctx, req.GetInstanceId(), since, cmp.Or(int(req.GetRowLimit()), defaultEvents))
 	if err != nil {
@@ -69,7 +69,7 @@ func (s *service) ListEvents(ctx context.Context, req *remudav1.ListEventsReques
 
 // PlanScaleDown says what the next scale-down would do.
 func (s *service) PlanScaleDown(ctx context.Context, req *remudav1.PlanScaleDownRequest) (*remudav1.PlanScaleDownResponse, error) {
-	plan, err := s.fleet.ScaleDownPlan(ctx, time.Now())
+	plan, err := s.fleet.ScaleDownPlan(ctx, s.now())
 	switch {
 	case errors.Is(err, fleet.ErrNoScaleDown):
 		return nil, status.Error(codes.Unimplemented, err.Error())

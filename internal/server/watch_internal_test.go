@@ -54,7 +54,7 @@ func TestAWatchEndsWithItsCertificate(t *testing.T) {
 		ctx := peer.NewContext(t.Context(), &peer.Peer{
 			AuthInfo: credentials.TLSInfo{State: tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{cert}}}},
 		})
-		s := &service{fleet: f, watchers: make(chan struct{}, maxWatchers), stopping: t.Context(), handOver: t.Context()}
+		s := &service{now: time.Now, fleet: f, watchers: make(chan struct{}, maxWatchers), stopping: t.Context(), handOver: t.Context()}
 		err = s.WatchFleet(&remudav1.WatchFleetRequest{}, watcher{ctx: ctx})
 		if status.Code(err) != codes.Unauthenticated || !strings.Contains(err.Error(), "the client certificate expired at ") {
 			t.Errorf("the watch ended with %v", err)

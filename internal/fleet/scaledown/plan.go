@@ -37,7 +37,7 @@ func (sc *Scaler) Plan(ctx context.Context, now time.Time) (Plan, error) {
 }
 
 func (sc *Scaler) plan(ctx context.Context, now time.Time) (Plan, error) {
-	snapshot, left, err := sc.Snapshot(ctx, now)
+	snapshot, left, err := sc.snapshotForPlan(ctx, now)
 	if err != nil {
 		return Plan{}, err
 	}
@@ -51,6 +51,14 @@ func (sc *Scaler) plan(ctx context.Context, now time.Time) (Plan, error) {
 	p.Decisions = append(p.Decisions, left...)
 	slices.SortStableFunc(p.Decisions, func(a, b op.Decided) int { return keeps(a) - keeps(b) })
 	return p, nil
+}
+
+func (sc *Scaler) snapshotForPlan(ctx context.Context, now time.Time) (policy.Snapshot, []op.Decided, error) {
+	if sc.Options.Taken != nil {
+		snapshot, left := sc.Options.Taken()
+		return snapshot, left, nil
+	}
+	return sc.Snapshot(ctx, now)
 }
 
 func keeps(d op.Decided) int {

@@ -36,6 +36,10 @@ type Options struct {
 	Scope func(repository string) string
 	// Every is the interval; 0: 5 minutes.
 	Every time.Duration
+	// PlanOnly: a plan and a snapshot can be asked for, and no host is ended.
+	PlanOnly bool
+	// Taken is what a plan is made of in place of the fleet as it is: a snapshot, and the decisions about what was left out of it; nil: nothing is.
+	Taken func() (policy.Snapshot, []op.Decided)
 }
 
 // scaleDownEvery is often enough that an idle host costs little more than the idle time it is allowed, and
@@ -99,7 +103,7 @@ type judged struct {
 func (sc *Scaler) NewSweep() *Sweep {
 	s := &Sweep{env: sc, Stages: sc.Ops.Stages("scale_down")}
 	s.Next = s.read
-	if sc.Options == nil {
+	if sc.Options == nil || sc.Options.PlanOnly {
 		s.Next = func(context.Context, time.Time) (op.Progress, error) { return op.Done, nil }
 	}
 	return s
