@@ -140,7 +140,7 @@ func commands() []command {
 		{"serve", "--config FILE", "run the daemon", serve},
 		{"config check", "[--aws | --dev | --elsewhere] FILE", "say everything for which serve would not start with a configuration", configCheck},
 		{"plan", "--snapshot FILE [--output json|table]", "say what a scale-down would do with a fleet described in a file, and why", plan},
-		{"snapshot", "{--config FILE | --state-dir DIR} [--output FILE]", "write the fleet as it is now, in the format that plan reads", snapshot},
+		{"snapshot", "{--config FILE | --state-dir DIR} [--output FILE]", "write the fleet as it is now, in the format that plan and remuda --snapshot read", snapshot},
 		{"iam", "{--config FILE [--account ID] | --format cloudformation} [--role ROLE] | --explain", "print the IAM policy of a role", iamPolicy},
 		{"ca init", "--dir DIR --host NAMES [flags]", "make a private authority, and controld's certificate", caInit},
 		{"ca issue", "--dir DIR [flags] NAME", "make the client certificate of an operator, or renew controld's", caIssue},

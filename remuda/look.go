@@ -140,13 +140,11 @@ func newEvents(app *cli.App) *cobra.Command {
 }
 
 func newPlan(app *cli.App) *cobra.Command {
-	var path string
 	c := &cobra.Command{
 		Use: "plan", Short: "Say what the next scale-down would do, with the fleet or with a snapshot of it", GroupID: groupLook,
 		Args:    cobra.NoArgs,
 		Example: "  remuda plan\n  controld snapshot --config controld.yaml | remuda plan --snapshot -",
-		RunE:    func(c *cobra.Command, _ []string) error { return failure.Of("", app.Plan(c.Context(), path)) },
+		RunE:    func(c *cobra.Command, _ []string) error { return failure.Of("", app.Plan(c.Context())) },
 	}
-	c.Flags().StringVar(&path, "snapshot", "", "judge the fleet of this `FILE`, which `controld snapshot` wrote, without a call; - for standard input")
 	return watched(app, c)
 }

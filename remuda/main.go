@@ -17,6 +17,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/cli"
 	"github.com/remuda-ci/remuda/internal/cli/failure"
 	"github.com/remuda-ci/remuda/internal/cli/output"
+	"github.com/remuda-ci/remuda/internal/snapshot"
 )
 
 func main() {
@@ -25,9 +26,18 @@ func main() {
 	app := &cli.App{
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		InTerminal: isatty.IsTerminal(os.Stdin.Fd()), OutTerminal: isatty.IsTerminal(os.Stdout.Fd()), ErrTerminal: isatty.IsTerminal(os.Stderr.Fd()),
-		Getenv: os.Getenv, Now: time.Now, Globals: cli.Globals{Output: output.Table},
+		Getenv: os.Getenv, Now: time.Now, ReadSnapshot: readSnapshot, Globals: cli.Globals{Output: output.Table},
 	}
 	os.Exit(int(run(ctx, app, os.Args[1:])))
+}
+
+// readSnapshot serves the fleet of a snapshot file in this process.
+func readSnapshot(path string, stdin io.Reader) (cli.Snapshot, error) {
+	o, err := snapshot.Read(path, stdin)
+	if err != nil {
+		return cli.Snapshot{}, err
+	}
+	return cli.Snapshot{Conn: o, At: o.At, Lacks: o.Lacks}, nil
 }
 
 // run runs one command line and reports its error.

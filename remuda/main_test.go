@@ -71,7 +71,7 @@ func person(stdin io.Reader, address string) (*cli.App, *screen) {
 	s := &screen{waiting: map[string]chan struct{}{}}
 	return &cli.App{
 		Stdin: stdin, Stdout: s, Stderr: s, InTerminal: true, OutTerminal: true, ErrTerminal: true,
-		Getenv: func(string) string { return "" }, Now: time.Now, Globals: cli.Globals{Output: output.Table, Address: address},
+		Getenv: func(string) string { return "" }, Now: time.Now, ReadSnapshot: readSnapshot, Globals: cli.Globals{Output: output.Table, Address: address},
 	}, s
 }
 

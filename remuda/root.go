@@ -40,10 +40,16 @@ Exit codes: 0 done, 1 failed, 2 wrong command line, 3 not found, 4 not allowed, 
 	flags.StringVar(&app.Context, "context", "", "the `NAME` of a context (default: the current one)")
 	flags.StringVar(&app.Address, "address", "", "call `HOST:PORT`, with what --context names or with nothing")
 	flags.DurationVar(&app.Timeout, "timeout", 0, "the longest `TIME` of each call (default 30s, and as long as the command waits for hosts)")
+	flags.StringVar(&app.Snapshot, "snapshot", "", "ask the fleet of this `FILE`, which `controld snapshot` wrote, and no controld; - for standard input")
 	flags.VarP(&app.Output, "output", "o", "how answers are printed: table, wide, json or yaml")
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(output.Formats, cobra.ShellCompDirectiveNoFileComp)) // it is registered once
 	_ = root.RegisterFlagCompletionFunc("context", completeContexts(app))
-	root.PersistentPreRunE = func(*cobra.Command, []string) error { return checkGlobals(app) }
+	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error {
+		if err := checkGlobals(app); err != nil {
+			return err
+		}
+		return useSnapshot(app, c)
+	}
 	root.SetHelpCommandGroupID(groupSetUp)
 	root.SetCompletionCommandGroupID(groupSetUp)
 	root.AddCommand(newPs(app), newTop(app), newRuns(app), newPools(app), newServices(app), newWaiting(app), newCost(app), newBudgets(app), newWhy(app), newEvents(app), newPlan(app))
@@ -60,6 +66,26 @@ func checkGlobals(app *cli.App) error {
 		return failure.Misused("--watch=%s: write 100ms or more", app.Watch)
 	}
 	return nil
+}
+
+// useSnapshot reads the snapshot for a command that looks, and refuses every other.
+func useSnapshot(app *cli.App, c *cobra.Command) error {
+	for c.HasParent() && c.Parent().HasParent() {
+		c = c.Parent()
+	}
+	switch {
+	case app.Snapshot == "":
+		return nil
+	case c.GroupID == groupSteer:
+		return failure.Misused("%s changes a fleet, and --snapshot names a file; leave --snapshot out to call controld", c.Name())
+	case c.GroupID != groupLook:
+		return failure.Misused("%s does not read a fleet, so --snapshot means nothing to it; leave it out", c.Name())
+	case app.Address+app.Context != "":
+		return failure.Misused("--snapshot asks no controld; leave --address and --context out, or --snapshot")
+	case app.Watch > 0:
+		return failure.Misused("--watch: a snapshot does not change; leave --watch out, or --snapshot")
+	}
+	return app.UseSnapshot()
 }
 
 // watched gives a command the flag --watch.

@@ -23,7 +23,11 @@ type App struct {
 	InTerminal, OutTerminal, ErrTerminal bool
 	Getenv                               func(string) string
 	Now                                  func() time.Time
+	// ReadSnapshot opens the fleet of a snapshot file; "-" is standard input.
+	ReadSnapshot func(path string, stdin io.Reader) (Snapshot, error)
 	Globals
+
+	snapshot *Snapshot // once it is read; nil: controld is asked
 }
 
 // Globals are the flags of every command.
@@ -36,6 +40,8 @@ type Globals struct {
 	Timeout time.Duration
 	// Output is how answers are printed.
 	Output output.Format
+	// Snapshot is a file whose fleet is asked in place of controld; empty: none is.
+	Snapshot string
 	// Watch is how often an answer is printed again; 0: once.
 	Watch time.Duration
 }

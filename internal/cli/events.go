@@ -30,6 +30,7 @@ type EventsFlags struct {
 
 // Events shows what happened and happens.
 func (a *App) Events(ctx context.Context, f EventsFlags) error {
+	f = a.past(f)
 	about, err := f.about()
 	if err != nil {
 		return err
@@ -51,6 +52,17 @@ func (a *App) Events(ctx context.Context, f EventsFlags) error {
 		return err
 	}
 	return p.follow(ctx, stream)
+}
+
+// past are the flags for the fleet of a snapshot, in which nothing happens any more.
+func (a *App) past(f EventsFlags) EventsFlags {
+	if a.Snapshot == "" {
+		return f
+	}
+	if f.Follow = false; f.Run+f.Host == "" && f.Since == 0 {
+		f.Since = 24 * time.Hour
+	}
+	return f
 }
 
 func (f EventsFlags) about() (subject.Subject, error) {

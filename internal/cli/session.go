@@ -20,7 +20,7 @@ import (
 type session struct {
 	app    *App
 	target connect.Target
-	conn   *grpc.ClientConn
+	conn   *grpc.ClientConn // nil: a snapshot is asked
 	fleet  remudav1.FleetServiceClient
 }
 
@@ -59,6 +59,9 @@ func (a *App) targetOf(file contexts.File) (connect.Target, error) {
 
 // open is a session with the controld of the flags. Nothing is sent before its first call.
 func (a *App) open() (*session, error) {
+	if a.Snapshot != "" {
+		return a.openSnapshot()
+	}
 	target, err := a.target()
 	if err != nil {
 		return nil, err
@@ -74,7 +77,11 @@ func (a *App) openTarget(target connect.Target) (*session, error) {
 	return &session{app: a, target: target, conn: conn, fleet: remudav1.NewFleetServiceClient(conn)}, nil
 }
 
-func (s *session) close() { _ = s.conn.Close() } // closing twice is its only error
+func (s *session) close() {
+	if s.conn != nil { // a snapshot has none
+		_ = s.conn.Close() // closing twice is its only error
+	}
+}
 
 // bound is a context for a call that takes as long as usual, unless the flags say otherwise.
 func (s *session) bound(ctx context.Context, usual time.Duration) (context.Context, context.CancelFunc) {
@@ -86,6 +93,9 @@ func (s *session) bound(ctx context.Context, usual time.Duration) (context.Conte
 func (s *session) failed(ctx context.Context, doing string, err error) error {
 	if err == nil {
 		return nil
+	}
+	if s.conn == nil {
+		return failedOffline(doing, err)
 	}
 	if ctx.Err() == nil && status.Code(err) == codes.Unavailable && !hasDetails(err) {
 		if _, why := s.target.Probe(ctx); why != nil {

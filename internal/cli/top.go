@@ -20,6 +20,8 @@ func (a *App) Top(ctx context.Context, f HostsFlags, every time.Duration) error 
 	switch {
 	case err != nil:
 		return err
+	case a.Snapshot != "":
+		return a.picture(ctx, filter)
 	case !a.InTerminal || !a.OutTerminal || a.Output.ForPrograms():
 		return failure.Misused("top is for a terminal; `remuda ps --watch` prints the hosts again and again, and `remuda ps --output json` is for programs")
 	case every < 100*time.Millisecond:
@@ -40,6 +42,24 @@ func (a *App) Top(ctx context.Context, f HostsFlags, every time.Duration) error 
 	if ctx.Err() != nil {
 		return nil // the terminal is as it was
 	}
+	return failure.Of("show hosts", err)
+}
+
+// picture shows the hosts of a snapshot once, as the live view does.
+func (a *App) picture(ctx context.Context, filter view.Filter) error {
+	if a.Output.ForPrograms() {
+		return failure.Misused("top is for people; `remuda ps --output json` is for programs")
+	}
+	s, err := a.open()
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	hosts, err := watched{s, filter}.Hosts(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprint(a.Stdout, top.New(ctx, top.Options{Hosts: hosts, Now: a.Now, Color: a.Color()}).Picture())
 	return failure.Of("show hosts", err)
 }
 

@@ -1,5 +1,5 @@
-// Package plan reads a fleet from a snapshot and prints what a scale-down would do with it. The decisions are those of
-// internal/policy; here is only what `controld plan` and `remuda plan` share: the file before them and the text after them.
+// Package plan reads a snapshot file and prints what a scale-down would do with its fleet, for `controld plan`. The decisions are those of
+// internal/policy; here is only the file before them and the text after them.
 package plan
 
 import (
@@ -18,15 +18,24 @@ import (
 
 // Read decides about the fleet of a snapshot file; "-" is standard input.
 func Read(path string, stdin io.Reader) ([]policy.HostVerdict, error) {
+	s, err := Snapshot(path, stdin)
+	if err != nil {
+		return nil, err
+	}
+	return s.Plan(), nil
+}
+
+// Snapshot reads a snapshot file; "-" is standard input.
+func Snapshot(path string, stdin io.Reader) (policy.Snapshot, error) {
 	data, err := read(path, stdin)
 	if err != nil {
-		return nil, fmt.Errorf("read snapshot: %w", err)
+		return policy.Snapshot{}, fmt.Errorf("read snapshot: %w", err)
 	}
 	s, err := policy.ParseSnapshot(data)
 	if err != nil {
-		return nil, fmt.Errorf("read snapshot %s:\n%w", path, err)
+		return policy.Snapshot{}, fmt.Errorf("read snapshot %s:\n%w", path, err)
 	}
-	return s.Plan(), nil
+	return s, nil
 }
 
 // read reads at most one byte more than a snapshot may have.

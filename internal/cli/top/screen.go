@@ -44,6 +44,16 @@ func (m *Model) screen() string {
 	return strings.Join(append(lines[:m.height-1], m.paint(help[m.mode], table.Faint)), "\n")
 }
 
+// Picture is what the view shows of all hosts, without keys.
+func (m *Model) Picture() string {
+	if len(m.shown) == 0 {
+		return m.sum() + "\n"
+	}
+	var b strings.Builder
+	_ = view.Hosts(m.shown, m.Now(), false).Write(&b, m.Color) // a Builder takes everything
+	return m.sum() + "\n" + b.String()
+}
+
 func (m *Model) paint(text string, style table.Style) string {
 	return table.Paint(text, style, m.Color)
 }

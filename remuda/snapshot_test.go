@@ -1,0 +1,258 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/remuda-ci/remuda/internal/cli"
+	"github.com/remuda-ci/remuda/internal/cli/failure"
+	"github.com/remuda-ci/remuda/internal/cli/output"
+	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/server"
+	"github.com/remuda-ci/remuda/internal/snapshot"
+)
+
+// said is what a command printed, and its exit code.
+type said struct {
+	code           failure.Code
+	stdout, stderr string
+}
+
+// say runs a command, at noon.
+func say(t *testing.T, args ...string) said {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	app := &cli.App{
+		Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr, Getenv: func(string) string { return "" },
+		Now: func() time.Time { return noon }, ReadSnapshot: readSnapshot, Globals: cli.Globals{Output: output.Table},
+	}
+	code := run(t.Context(), app, args)
+	return said{code, stdout.String(), stderr.String()}
+}
+
+// serve is the address of a server of the fleet whose clock stands.
+func serve(t *testing.T, o fleet.Options) string {
+	t.Helper()
+	f, err := fleet.New(o)
+	check(t, err)
+	s, err := server.New(server.Options{Fleet: f, Now: func() time.Time { return noon }})
+	check(t, err)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	check(t, err)
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	t.Cleanup(func() {
+		s.Stop(context.Background())
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	return l.Addr().String()
+}
+
+// take is a file with a snapshot of the fleet, and what was said of it.
+func take(t *testing.T, of snapshot.Source) (path string, notes []string) {
+	t.Helper()
+	s, notes, err := snapshot.Take(t.Context(), of, noon)
+	check(t, err)
+	var text bytes.Buffer
+	check(t, snapshot.Write(&text, s))
+	path = filepath.Join(t.TempDir(), "fleet.json")
+	check(t, os.WriteFile(path, text.Bytes(), 0o600))
+	return path, notes
+}
+
+// TestSnapshotAnswersAsControld: each command that looks prints for a snapshot what it prints for the fleet that it was taken of.
+func TestSnapshotAnswersAsControld(t *testing.T) {
+	t.Parallel()
+	o, _, _ := aFleet(t)
+	address := serve(t, o)
+	file, notes := take(t, snapshot.Source{Options: o})
+	for _, note := range notes {
+		if !strings.HasPrefix(note, "i-") { // of the plan
+			t.Errorf("left out: %s", note)
+		}
+	}
+	for _, command := range []string{
+		"ps", "ps --all", "ps --pool jobs", "ps --repository acme --state held", "runs", "pools", "services", "waiting", "waiting --pool jobs", "plan",
+		"cost", "cost --by run --since 5d", "cost --by day --since 25d", "cost --by workflow --run acme/shop/12", "cost --csv", "budgets",
+		"why acme/shop/41", "why acme/shop/40", "why acme/shop/39", "why acme/shop/50", "why 41", "why turn:jobs:1", "why acme/shop/99",
+		"why i-created", "why i-busy", "why i-quiet", "why i-held", "why i-orphan", "why i-interrupted", "why i-pooled", "why i-hot", "why i-fresh", "why i-job",
+		"why i-ending", "why i-ended",
+		"why https://github.com/acme/shop/actions/runs/50/job/7", "why https://github.com/acme/shop/actions/runs/50/job/8", "why https://github.com/acme/shop/actions/runs/50/job/9",
+		"events --since 1h --follow=false", "events --since 1h --pool jobs --follow=false", "events --run acme/shop/40 --follow=false", "events --host i-busy --follow=false",
+	} {
+		for _, format := range []string{"table", "wide", "json", "yaml"} {
+			args := append(strings.Fields(command), "--output", format)
+			want, got := say(t, append(args, "--address", address)...), say(t, append(args, "--snapshot", file)...)
+			if (want.code != failure.OK) != (command == "why acme/shop/99") || want.code == failure.OK && want.stdout == "" && command != "services" {
+				t.Errorf("%v: controld says %+v", args, want)
+			}
+			if diff := cmp.Diff(want.stdout, got.stdout); diff != "" || want.code != got.code {
+				t.Errorf("%v: exit codes %d and %d (-controld +snapshot):\n%s%s", args, want.code, got.code, diff, got.stderr)
+			}
+		}
+	}
+}
+
+// A fleet without scale-down, webhooks and prices has fewer answers, and so has its snapshot.
+func TestSnapshotOfASmallFleet(t *testing.T) {
+	t.Parallel()
+	o, _, hub := aFleet(t)
+	o.ScaleDown, o.Jobs, o.Prices, o.Budgets = nil, nil, nil, nil
+	address := serve(t, o)
+	o.ScaleDown = &fleet.ScaleDown{GitHub: hub, PlanOnly: true}
+	file, _ := take(t, snapshot.Source{Options: o})
+	for _, command := range []string{"ps", "pools", "waiting", "budgets", "cost", "why i-quiet", "why i-job", "why acme/shop/40", "why https://github.com/acme/shop/actions/runs/50/job/7"} {
+		args := append(strings.Fields(command), "--output", "json")
+		want, got := say(t, append(args, "--address", address)...), say(t, append(args, "--snapshot", file)...)
+		if want.code != got.code || want.stdout != got.stdout {
+			t.Errorf("%v: controld says %+v, and the snapshot %+v", args, want, got)
+		}
+	}
+	if got := say(t, "plan", "--snapshot", file); got.code != failure.OK || got.stdout == "" {
+		t.Errorf("plan: %+v", got)
+	}
+}
+
+// TestSnapshotThatIsCut: the file is bounded, what matters most is in it, and each command says what is not.
+func TestSnapshotThatIsCut(t *testing.T) {
+	t.Parallel()
+	o, _, _ := aFleet(t)
+	file, _ := take(t, snapshot.Source{Options: o, MostBytes: 12_000})
+	got := say(t, "ps", "--snapshot", file)
+	if strings.Count(got.stdout, "\n") != 11 || !strings.Contains(got.stderr, "Some rows are left out, since the snapshot would be too large: day, event, instance, ") {
+		t.Errorf("ps: %+v", got)
+	}
+}
+
+// TestSnapshotOfTheExamples: a new user can try each command that looks with it.
+func TestSnapshotOfTheExamples(t *testing.T) {
+	t.Parallel()
+	for command, want := range map[string]string{
+		"ps": "running,held", "runs": "acme/shop", "pools": "nightly", "waiting": "pool_paused", "why acme/shop/44": "pool nightly is paused", "why acme/tools/43": "at work",
+		"cost": "acme/tools", "budgets": "within", "plan": "its agent says that it runs a job", "events": "acme/docs", "top": "6 hosts, 4 busy",
+	} {
+		got := say(t, append(strings.Fields(command), "--snapshot", "../examples/snapshot.json")...)
+		if got.code != failure.OK || !strings.Contains(got.stdout, want) {
+			t.Errorf("%s: %+v", command, got)
+		}
+	}
+}
+
+// TestSnapshotHasNoSecrets: neither tokens nor the labels of standby runners, which cannot be guessed.
+func TestSnapshotHasNoSecrets(t *testing.T) {
+	t.Parallel()
+	o, _, _ := aFleet(t)
+	file, _ := take(t, snapshot.Source{Options: o})
+	text, err := os.ReadFile(file)
+	check(t, err)
+	if bytes.Contains(text, []byte(secret)) || bytes.Count(text, []byte(`"removed"`)) != 2 {
+		t.Errorf("the snapshot has secrets:\n%s", text)
+	}
+}
+
+// What a snapshot does not have is said, and not shown as empty.
+func TestSnapshotSaysWhatItLacks(t *testing.T) {
+	t.Parallel()
+	o, cloud, hub := aFleet(t)
+	cloud.err, hub.err = errors.New("EC2 is away"), errors.New("GitHub is away")
+	o.Prices, o.Budgets = nil, nil
+	file, notes := take(t, snapshot.Source{Options: o, Services: []string{"render"}})
+	if all := strings.Join(notes, "\n"); !strings.Contains(all, "the runners of acme/shop: GitHub is away") || !strings.Contains(all, "what the cloud says of the machines: EC2 is away") {
+		t.Errorf("said when it was taken:\n%s", all)
+	}
+	for command, want := range map[string]said{
+		"why i-busy": {0, "GitHub could not be asked about runner remuda-1-i-busy: the snapshot has no answer of GitHub about it.", "as it was at 2026-11-27T12:00:00Z"},
+		"why i-held": {0, "EC2 could not be asked about its machine: describe 1 machines: the snapshot has no answer about it.", ""},
+		"cost":       {1, "", "it has no prices"},
+		"services":   {1, "", "a snapshot has no state of services, and this fleet has render; ask its controld"},
+		"why https://github.com/acme/shop/actions/runs/51/job/1": {3, "", "A snapshot has no jobs that are over"},
+	} {
+		got := say(t, append(strings.Fields(command), "--snapshot", file)...)
+		if got.code != want.code || !strings.Contains(got.stdout, want.stdout) || !strings.Contains(got.stderr, want.stderr) || strings.Contains(got.stderr, "older than this remuda") {
+			t.Errorf("%s: %+v", command, got)
+		}
+	}
+}
+
+// TestSnapshotShowsAPicture: top shows it once, and events shows what happened.
+func TestSnapshotShowsAPicture(t *testing.T) {
+	t.Parallel()
+	o, _, _ := aFleet(t)
+	file, _ := take(t, snapshot.Source{Options: o})
+	if got := say(t, "top", "--snapshot", file); got.code != 0 || !strings.HasPrefix(got.stdout, "10 hosts, 1 busy, ") || strings.Count(got.stdout, "\n") != 12 {
+		t.Errorf("top: %+v", got)
+	}
+	if got := say(t, "events", "--snapshot", file); got.code != 0 || strings.Count(got.stdout, "\n") != 13 {
+		t.Errorf("events: %+v", got)
+	}
+}
+
+// A file of an older controld has only what a scale-down decides by.
+func TestSnapshotOfAnOlderControld(t *testing.T) {
+	t.Parallel()
+	const file = "../internal/policy/testdata/plan/a-day-of-many-owners.json"
+	if got := say(t, "plan", "--snapshot", file); got.code != 0 || !strings.Contains(got.stdout, "i-a2  mark idle      scale_down  idle for the first time") {
+		t.Errorf("plan: %+v", got)
+	}
+	for _, command := range []string{"ps", "runs", "pools", "services", "waiting", "cost", "budgets", "why acme/shop/1", "events", "top"} {
+		got := say(t, append(strings.Fields(command), "--snapshot", file)...)
+		if got.code != failure.Failed || got.stdout != "" && command != "events" || !strings.Contains(got.stderr, "`controld snapshot` of this version writes the whole fleet") {
+			t.Errorf("%s: %+v", command, got)
+		}
+	}
+}
+
+// TestSnapshotIsRefused where it means nothing, and where the file is none.
+func TestSnapshotIsRefused(t *testing.T) {
+	t.Parallel()
+	file := func(text string) string {
+		path := filepath.Join(t.TempDir(), "fleet.json")
+		check(t, os.WriteFile(path, []byte(text), 0o600))
+		return path
+	}
+	const example = "../examples/snapshot.json"
+	newer := file(`{"format": 3, "now": "2026-11-27T12:00:00Z"}`)
+	damaged := file(`{"format": 2, "now": "2026-11-27T12:00:00Z", "fleet": {"settings": {"pools": [{"name": "default"}]}, "rows": {"instance": [{"hostKey": 7}]}}}`)
+	for command, want := range map[string]said{
+		"provision acme/shop/1":                {2, "", "provision changes a fleet, and --snapshot names a file; leave --snapshot out to call controld"},
+		"release acme/shop/1":                  {2, "", "release changes a fleet"},
+		"hold --all":                           {2, "", "hold changes a fleet"},
+		"drain --all":                          {2, "", "drain changes a fleet"},
+		"pause default":                        {2, "", "pause changes a fleet"},
+		"resume default":                       {2, "", "resume changes a fleet"},
+		"terminate i-1 --reason x":             {2, "", "terminate changes a fleet"},
+		"refresh":                              {2, "", "refresh changes a fleet"},
+		"doctor":                               {2, "", "doctor does not read a fleet"},
+		"context list":                         {2, "", "context does not read a fleet"},
+		"login x":                              {2, "", "login does not read a fleet"},
+		"ps --watch":                           {2, "", "--watch: a snapshot does not change"},
+		"ps --address 127.0.0.1:1":             {2, "", "--snapshot asks no controld"},
+		"top --output json":                    {2, "", "top is for people"},
+		"ps --snapshot " + filepath.Dir(newer): {1, "", "is a directory; name a file in it"},
+		"ps --snapshot " + newer + ".no":       {1, "", "no such file or directory"},
+		"ps --snapshot " + newer:               {1, "", "a newer controld wrote this snapshot, in format 3, and formats up to 2 are read here"},
+		"ps --snapshot " + file(`{"now": "2026-11-2`):          {1, "", "line 1, column 19: it ends too early"},
+		"ps --snapshot " + damaged:                             {1, "", "rows.instance[0]: json: cannot unmarshal number into Go struct field Record.hostKey of type string; the file is damaged: write it again"},
+		"ps --snapshot " + file(strings.Repeat(" ", 64<<20+1)): {1, "", "a snapshot may have 67108864 bytes, and this one has more"},
+	} {
+		args := strings.Fields(command)
+		if !strings.Contains(command, "--snapshot") {
+			args = append(args, "--snapshot", example)
+		}
+		got := say(t, args...)
+		if got.code != want.code || got.stdout != "" || !strings.Contains(got.stderr, want.stderr) {
+			t.Errorf("%s: %+v", command, got)
+		}
+	}
+}
