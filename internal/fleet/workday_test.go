@@ -67,6 +67,7 @@ func TestAWorkingDay(t *testing.T) {
 	if took := cpuTime(t) - began; took > dayCPU() {
 		t.Errorf("the day took %s of one core, and %s are enough", took, dayCPU())
 	}
+	compareScrapes(t, with.scrapes)
 	compare(t, dayPicture, func(string) string { return drawDay(with, without, cost.Current) })
 	compare(t, dayPage, func(page string) string {
 		return dayBlock.ReplaceAllLiteralString(page, "<!-- working-day -->\n"+tellDay(with, without, cost.Current)+"<!-- end -->\n")

@@ -42,6 +42,7 @@ type workday struct {
 	// that scale-down ended.
 	launched, reused, scaled int
 	looks                    []dayLook
+	scrapes                  *scrapes
 }
 
 type dayEvent struct {
@@ -107,6 +108,7 @@ func newWorkday(t *testing.T, warm *fleet.WarmPool) *workday {
 	d := &workday{hosts: map[string]*dayHost{}}
 	d.world = newWorld(t, scalingDown(policy.ScaleDown{}), func(o *fleet.Options) {
 		o.Store = wakingStore{o.Store.(*store.Store), d.hears}
+		d.scrapes = newScrapes(o)
 		o.ScaleDown.Scope = func(repository string) string { return strings.Split(repository, "/")[0] }
 		p := pool(lifecycle.ReuseNone)
 		if warm != nil {
@@ -117,6 +119,7 @@ func newWorkday(t *testing.T, warm *fleet.WarmPool) *workday {
 		p.Policy.ForgetAfter, o.Timing.KeepRequests = time.Hour, time.Hour
 		o.Pools = map[string]fleet.Pool{"default": p}
 	})
+	d.scrapes.watch(d)
 	return d
 }
 
@@ -299,6 +302,7 @@ func (d *workday) gone(h *dayHost, r lifecycle.Record) {
 
 // look looks at the fleet, every minute of the day.
 func (d *workday) look(now time.Time) {
+	d.scrapes.take()
 	l := dayLook{at: now, wanted: d.wanted, up: d.machines(), fresh: len(d.fresh())}
 	for _, r := range d.records(lifecycle.StateIdle) {
 		if r.Pooled() && !r.Retiring {
