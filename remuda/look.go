@@ -92,7 +92,7 @@ controld's configuration, without disks, addresses and traffic. Hosts that live 
 			"  remuda cost --by day --since 2026-11-01 --until 2026-11-30 --csv > november.csv",
 		RunE: func(c *cobra.Command, _ []string) error { return failure.Of("", app.Cost(c.Context(), f)) },
 	}
-	c.Flags().StringVar(&f.By, "by", "repository", "a row for each `KIND`: repository, owner, workflow, run, pool, day or type")
+	c.Flags().StringVar(&f.By, "by", "repository", "a row for each `KIND`: repository, owner, workflow, run, job, pool, day or type")
 	c.Flags().StringVar(&f.Since, "since", "30d", "from this `DAY` on, such as 2026-11-01, or for so many days, such as 30d; days are those of UTC")
 	c.Flags().StringVar(&f.Until, "until", "", "up to this `DAY`; none: today")
 	c.Flags().StringVar(&f.Pool, "pool", "", "only hosts of this `POOL`")

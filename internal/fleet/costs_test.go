@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -63,7 +64,7 @@ func monthsRun(r *rand.Rand, n int) (d fleet.Demand, works time.Duration) {
 func TestCostOfAMonth(t *testing.T) {
 	racepass.CoveredBy(t, "TestCostOfARun")
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, priced, func(o *fleet.Options) {
+		w := newWorld(t, priced, takingWebhooks, func(o *fleet.Options) {
 			o.Timing = fleet.Timing{Due: time.Minute, Liveness: 10 * time.Minute, Cloud: 6 * time.Hour, Lease: time.Hour}
 			for name, p := range o.Pools {
 				p.Policy.Silence, p.Policy.IdleTime = 30*time.Minute, 3*time.Hour
@@ -77,17 +78,19 @@ func TestCostOfAMonth(t *testing.T) {
 		defer cancel()
 		go w.fleet.Sweep(ctx)
 		r := rand.New(rand.NewPCG(16, 5))
-		began, runs := time.Now(), 0
+		began, runs, jobs := time.Now(), 0, jobsOfRuns{}
 		for end := began.AddDate(0, 0, 30); time.Now().Before(end); runs++ {
 			d, works := monthsRun(r, runs)
 			until := time.Now().Add(time.Duration(r.Int64N(int64(8 * time.Hour))))
-			w.month(ctx, d, works)
+			w.month(ctx, d, works, func(host lifecycle.Record, until time.Time) {
+				w.workedOn(ctx, r, host, until.Add(-works), until, jobs)
+			})
 			w.answered(ctx, until)
 		}
 		lived, machines := w.machineTime()
 		query := fleet.CostQuery{Since: meter.DayOf(began), Until: meter.DayOf(time.Now())}
 		var first fleet.CostReport
-		for i, by := range []fleet.CostBy{fleet.CostByPool, fleet.CostByRepository, fleet.CostByOwner, fleet.CostByWorkflow, fleet.CostByRun, fleet.CostByDay, fleet.CostByInstanceType} {
+		for i, by := range []fleet.CostBy{fleet.CostByPool, fleet.CostByRepository, fleet.CostByOwner, fleet.CostByWorkflow, fleet.CostByRun, fleet.CostByJob, fleet.CostByDay, fleet.CostByInstanceType} {
 			query.By = by
 			report := w.costs(ctx, query)
 			var rows, boot, busy, idle, clean time.Duration
@@ -107,6 +110,7 @@ func TestCostOfAMonth(t *testing.T) {
 		if diff := first.Total.Sum() - lived; diff.Abs() > time.Second || machines < 50 {
 			t.Errorf("%d machines lived for %s, and the report has %s", machines, lived, first.Total.Sum())
 		}
+		w.wantJobs(ctx, query, jobs)
 		days, err := w.store.DaysOfMonth(ctx, meter.MonthOf(query.Since))
 		if err != nil || len(days) < 20 {
 			t.Errorf("%d days of the month are summed up: %v", len(days), err)
@@ -114,8 +118,8 @@ func TestCostOfAMonth(t *testing.T) {
 	})
 }
 
-// month drives one run.
-func (w *world) month(ctx context.Context, d fleet.Demand, works time.Duration) {
+// month drives one run. It calls each with the hosts that have worked for it.
+func (w *world) month(ctx context.Context, d fleet.Demand, works time.Duration, each func(host lifecycle.Record, until time.Time)) {
 	w.t.Helper()
 	w.during(ctx, func() {
 		if _, err := w.provision(ctx, d); err != nil {
@@ -123,11 +127,75 @@ func (w *world) month(ctx context.Context, d fleet.Demand, works time.Duration) 
 		}
 	})
 	w.answered(ctx, time.Now().Add(works))
+	for _, host := range w.serving(d.RunID) {
+		each(host, time.Now())
+	}
 	w.during(ctx, func() {
 		if err := w.fleet.Drive(ctx, w.fleet.NewRelease(d.Repository, d.RunID, 0, true), patience); err != nil {
 			w.t.Fatal(err)
 		}
 	})
+}
+
+// takingWebhooks has the fleet take webhooks about the jobs of its runs, which a sweep works on.
+func takingWebhooks(o *fleet.Options) { withJobs(o, newHub(o.GitHub.(*fakeGitHub)), 1) }
+
+// jobsOfRuns are how long the jobs of each run took, by their ids.
+type jobsOfRuns map[string]map[int64]time.Duration
+
+// workedOn has up to three jobs of a run have run on a host, one after the other. A webhook says of each when it is over.
+func (w *world) workedOn(ctx context.Context, r *rand.Rand, host lifecycle.Record, from, until time.Time, jobs jobsOfRuns) {
+	w.t.Helper()
+	if jobs[host.RunID] == nil {
+		jobs[host.RunID] = map[int64]time.Duration{}
+	}
+	gap := until.Sub(from) / 8
+	for at := from.Add(gap); r.IntN(4) > 0 && at.Add(gap).Before(until); at = at.Add(2 * gap) {
+		j := runJob(int64(1+len(jobs[host.RunID]))+1000*numberOf(host.RunID), host.RunID, 1)
+		j.Repository, j.Name, j.Status, j.RunnerName = host.Repository, "build", lifecycle.StatusCompleted, host.RunnerName
+		j.QueuedAt, j.StartedAt, j.CompletedAt = from, at.Truncate(time.Millisecond), at.Add(gap).Truncate(time.Millisecond)
+		jobs[host.RunID][j.ID] = j.CompletedAt.Sub(j.StartedAt)
+		if err := w.fleet.TakeWebhook(ctx, lifecycle.Webhook{DeliveryID: fmt.Sprint("job ", j.ID), Action: j.Status, Job: &j}, time.Now()); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+func numberOf(run string) (n int64) {
+	_, _ = fmt.Sscan(run, &n)
+	return n
+}
+
+// wantJobs: of each run the jobs, and its time without one, sum up to what the run used, and each job has the time for which it ran.
+func (w *world) wantJobs(ctx context.Context, q fleet.CostQuery, jobs jobsOfRuns) {
+	w.t.Helper()
+	runs, counted := map[string]meter.Times{}, 0
+	q.By = fleet.CostByRun
+	for _, row := range w.costs(ctx, q).Rows {
+		runs[row.RunID] = runs[row.RunID].Plus(row.Times)
+	}
+	q.By = fleet.CostByJob
+	for _, row := range w.costs(ctx, q).Rows {
+		runs[row.RunID] = runs[row.RunID].Plus(meter.Times{Idle: -row.Idle, Boot: -row.Boot, Busy: -row.Busy, Clean: -row.Clean})
+		if row.Job.ID == 0 {
+			continue
+		}
+		if counted++; row.Busy != jobs[row.RunID][row.Job.ID] || row.Job.Title != "build" || row.Workflow == "" || row.Sum() != row.Busy {
+			w.t.Errorf("job %d of run %s took %s: %+v", row.Job.ID, row.RunID, jobs[row.RunID][row.Job.ID], row)
+		}
+	}
+	for run, rest := range runs {
+		if rest != (meter.Times{}) {
+			w.t.Errorf("the jobs of run %q do not sum up to what it used: %+v are missing", run, rest)
+		}
+	}
+	all := 0
+	for _, of := range jobs {
+		all += len(of)
+	}
+	if counted != all || all < 100 {
+		w.t.Errorf("%d of %d jobs are in the report", counted, all)
+	}
 }
 
 // answered has the agents answer now and then until a time.
@@ -178,6 +246,60 @@ func TestCostOfARun(t *testing.T) {
 			t.Errorf("%g hours cost $%g", hours, after.Total.Dollars)
 		}
 	})
+}
+
+// The one job of a host of a job pool has all that its run used of the host, and a job whose end is not known yet has nothing.
+func TestCostOfJobsOfAPool(t *testing.T) {
+	inJobWorld(t, func(ctx context.Context, t *testing.T, w *world) {
+		w.hub.queue(ctx, poolJob(1, time.Now()), time.Minute)
+		w.until("it runs", time.Minute, w.ran(1))
+		reader := w.newFleet("b", priced)
+		report := func(by fleet.CostBy) fleet.CostReport {
+			got, err := reader.Costs(ctx, fleet.CostQuery{By: by, Repository: repository}, time.Now())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return got
+		}
+		if got := report(fleet.CostByJob); len(got.Rows) != 1 || got.Rows[0].Job.ID != 0 {
+			t.Errorf("while it runs: %+v", got.Rows)
+		}
+		w.hub.queue(ctx, poolJob(2, time.Now()), 2*time.Minute)
+		w.until("both are over", 10*time.Minute, w.allOver)
+		w.until("the pool is at rest", time.Minute, w.atRest)
+		got := report(fleet.CostByJob)
+		if len(got.Rows) != 2 || got.Rows[0].Job != (meter.Job{ID: 2, Title: "build"}) || got.Rows[1].Job.ID != 1 || got.Rows[0].RunID != "1" || got.Rows[0].Runs != 1 || got.Rows[0].Busy < 2*time.Minute || got.Rows[0].Boot == 0 {
+			t.Errorf("%+v", got.Rows)
+		}
+		if of := report(fleet.CostByRun); of.Total.Times != got.Total.Times || of.Total.Runs != got.Total.Runs {
+			t.Errorf("by run %+v, by job %+v", of.Total, got.Total)
+		}
+	})
+}
+
+// While the store does not answer, the end of a job waits for its time to be kept. If it refuses the row, the job goes on without.
+func TestCostOfAJobThatCannotBeKept(t *testing.T) {
+	for _, tt := range []struct {
+		err  error
+		over bool
+	}{{lifecycle.ErrRefused, true}, {lifecycle.ErrUnavailable, false}} {
+		synctest.Test(t, func(t *testing.T) {
+			w := jobWorld(t, 1)
+			w.fleet = w.newFleet("b", func(o *fleet.Options) { o.Store = refusing{w.store, tt.err} }, func(o *fleet.Options) { withJobs(o, w.hub, 1) })
+			w.live(t, func(ctx context.Context) {
+				j := runJob(9, "5", 1)
+				j.Repository, j.Status, j.RunnerName, j.StartedAt, j.CompletedAt = repository, lifecycle.StatusCompleted, lifecycle.RunnerName(1, "i-1"), time.Now().Add(-time.Minute), time.Now()
+				if err := w.fleet.TakeWebhook(ctx, lifecycle.Webhook{DeliveryID: "9", Action: j.Status, Job: &j}, time.Now()); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Minute)
+				got, err := w.store.Job(ctx, 9)
+				if over := err == nil && got.State == lifecycle.JobDone; over != tt.over {
+					t.Errorf("%v: over %v (%v), want %v", tt.err, over, err, tt.over)
+				}
+			})
+		})
+	}
 }
 
 // A job that runs on after its run was released is charged to the run, while it does and after, even if nothing saw its end before
@@ -237,6 +359,9 @@ func TestCostOfOldDays(t *testing.T) {
 		if diff := cmp.Diff([]fleet.CostRow{want}, got.Rows); diff != "" || len(got.Unpriced) != 1 || got.Unpriced[0] != "odd.large" {
 			t.Errorf("%v (-want +got):\n%s", got.Unpriced, diff)
 		}
+		if _, err := w.fleet.Costs(ctx, fleet.CostQuery{Since: old, By: fleet.CostByJob}, time.Now()); err == nil || !strings.Contains(err.Error(), "single jobs are kept for 31 days") {
+			t.Errorf("the jobs of an old day: %v", err)
+		}
 		for field, q := range map[string]fleet.CostQuery{
 			"since": {Since: old, By: fleet.CostByRun}, "until": {Until: "2026-13-01"}, "by": {By: "price"},
 		} {
@@ -283,6 +408,8 @@ type refusing struct {
 }
 
 func (s refusing) CreateReading(context.Context, meter.Reading) error { return s.err }
+
+func (s refusing) CreateJobTime(context.Context, meter.JobTime) error { return s.err }
 
 // While the store does not answer a host waits for its account to be written. If it refuses the row, the host goes on without.
 func TestCostThatCannotBeKept(t *testing.T) {

@@ -34,6 +34,7 @@ const (
 	CostByOwner        = costs.ByOwner
 	CostByWorkflow     = costs.ByWorkflow
 	CostByRun          = costs.ByRun
+	CostByJob          = costs.ByJob
 	CostByPool         = costs.ByPool
 	CostByDay          = costs.ByDay
 	CostByInstanceType = costs.ByInstanceType

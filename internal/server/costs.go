@@ -22,6 +22,7 @@ var costBy = map[remudav1.CostBy]fleet.CostBy{
 	remudav1.CostBy_COST_BY_OWNER:         fleet.CostByOwner,
 	remudav1.CostBy_COST_BY_WORKFLOW:      fleet.CostByWorkflow,
 	remudav1.CostBy_COST_BY_RUN:           fleet.CostByRun,
+	remudav1.CostBy_COST_BY_JOB:           fleet.CostByJob,
 	remudav1.CostBy_COST_BY_POOL:          fleet.CostByPool,
 	remudav1.CostBy_COST_BY_DAY:           fleet.CostByDay,
 	remudav1.CostBy_COST_BY_INSTANCE_TYPE: fleet.CostByInstanceType,
@@ -61,6 +62,7 @@ func cost(r fleet.CostRow) *remudav1.Cost {
 	return &remudav1.Cost{
 		Day: r.Day, Pool: r.Pool, InstanceType: r.InstanceType, UsageClass: r.UsageClass,
 		Repository: r.Repository, Workflow: r.Workflow, RunId: r.RunID, RunAttempt: bounded(r.Attempt), Hosts: int64(r.Runs),
+		JobId: r.Job.ID, JobName: r.Job.Title,
 		Idle: durationpb.New(r.Idle), Boot: durationpb.New(r.Boot), Busy: durationpb.New(r.Busy), Clean: durationpb.New(r.Clean),
 		Dollars: r.Dollars, Unpriced: durationpb.New(r.Unpriced),
 	}

@@ -51,6 +51,16 @@ func usedOne(f *fieldWorld) {
 	f.must(f.store.CreateReading(f.t.Context(), used(daysAgo(5), "full", "m5.large", meter.User{Repository: repository, Workflow: "CI", RunID: "7", Attempt: 2})))
 }
 
+// usedByJob is usedOne, and a job that ran on its host for half an hour, from a quarter past twelve.
+func usedByJob(f *fieldWorld) {
+	usedOne(f)
+	begin, _ := meter.ParseDay(daysAgo(5))
+	job, _ := meter.NewJobTime(meter.JobTime{
+		Job: meter.Job{ID: 41, Title: "build"}, InstanceID: "fullm5.large" + repository + "7CI", Repository: repository, RunID: "7",
+	}, begin.Add(12*time.Hour+15*time.Minute), begin.Add(12*time.Hour+45*time.Minute))
+	f.must(f.store.CreateJobTime(f.t.Context(), job))
+}
+
 // roughCost is what an hour of m5.large costs.
 func roughCost() float64 {
 	dollars, _, _ := prices.Of("m5.large", "spot")
@@ -91,6 +101,23 @@ var costRows = []fieldRow{
 			Since: daysAgo(5), Until: daysAgo(0), Rough: true,
 			Rows:  []*remudav1.Cost{costOf(1, false, &remudav1.Cost{Repository: repository, Workflow: "CI", RunId: "7", RunAttempt: 2, Dollars: roughCost() * (61 * time.Minute).Hours()})},
 			Total: costOf(1, false, &remudav1.Cost{Dollars: roughCost() * (61 * time.Minute).Hours()}),
+		},
+	},
+	{
+		method: "GetCost", prepare: usedByJob, req: &remudav1.GetCostRequest{Since: daysAgo(5), By: remudav1.CostBy_COST_BY_JOB, Repository: repository},
+		want: &remudav1.GetCostResponse{
+			Since: daysAgo(5), Until: daysAgo(0), Rough: true,
+			Rows: []*remudav1.Cost{
+				{
+					Repository: repository, Workflow: "CI", RunId: "7", RunAttempt: 2, Dollars: roughCost() * (31 * time.Minute).Hours(), Hosts: 1,
+					Boot: minutes(1), Busy: minutes(30), Idle: minutes(0), Clean: minutes(0), Unpriced: minutes(0),
+				},
+				{
+					Repository: repository, Workflow: "CI", RunId: "7", RunAttempt: 2, Dollars: roughCost() * (30 * time.Minute).Hours(), JobId: 41, JobName: "build",
+					Boot: minutes(0), Busy: minutes(30), Idle: minutes(0), Clean: minutes(0), Unpriced: minutes(0),
+				},
+			},
+			Total: costOf(1, false, &remudav1.Cost{Dollars: roughCost()*(31*time.Minute).Hours() + roughCost()*(30*time.Minute).Hours()}),
 		},
 	},
 	{

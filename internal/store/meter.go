@@ -23,6 +23,21 @@ var Readings = define(Spec[meter.Reading]{
 	SQL:        Table{Name: "workers", Prefix: "reading/"}, Dynamo: Table{Name: "requests", Prefix: "reading/"},
 })
 
+// JobTimesByDay lists the times of the jobs of a day, in the order of their ends.
+var JobTimesByDay = &Index{Name: "times of the jobs of a day", By: []string{"service"}}
+
+// JobTimes are when jobs ran and on which hosts, by the day of their ends.
+var JobTimes = define(Spec[meter.JobTime]{
+	Name:       "job_time",
+	Label:      func(key Key) string { return "time of a job " + key[1] + " of " + key[0] },
+	Key:        func(t *meter.JobTime) Key { return Key{t.Day, t.Name} },
+	KeyColumns: []string{"service", "id"},
+	Version:    func(t *meter.JobTime) *int64 { return &t.Version },
+	Expires:    func(t *meter.JobTime) time.Time { return t.ExpiresAt },
+	Indexes:    []*Index{JobTimesByDay},
+	SQL:        Table{Name: "workers", Prefix: "jobtime/"}, Dynamo: Table{Name: "requests", Prefix: "jobtime/"},
+})
+
 // maxDay is how many bytes the entries of a day have as JSON, at most.
 const maxDay = 8 << 20
 
@@ -57,6 +72,16 @@ func (s Store) Reading(ctx context.Context, day, name string) (meter.Reading, er
 // ReadingsOfDay lists the readings of a day, in the order of their ends. The newest may be missing.
 func (s Store) ReadingsOfDay(ctx context.Context, day string) ([]meter.Reading, error) {
 	return listAll(ctx, s, Readings, Query{Op: "readings_of_day", Index: ReadingsByDay, Partitions: [][]string{{day}}, Stale: true})
+}
+
+// CreateJobTime writes when a job ran: ErrExists if it is written.
+func (s Store) CreateJobTime(ctx context.Context, t meter.JobTime) error {
+	return create(ctx, s, JobTimes, t)
+}
+
+// JobTimesOfDay lists when the jobs ran that ended on a day, in the order of their ends. The newest may be missing.
+func (s Store) JobTimesOfDay(ctx context.Context, day string) ([]meter.JobTime, error) {
+	return listAll(ctx, s, JobTimes, Query{Op: "job_times_of_day", Index: JobTimesByDay, Partitions: [][]string{{day}}, Stale: true})
 }
 
 // Day reads the sums of a day. Those of one that was never written are empty and of version 0.

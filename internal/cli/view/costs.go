@@ -26,17 +26,25 @@ var costKinds = []costKind{
 	{"workflow", remudav1.CostBy_COST_BY_WORKFLOW, []string{"REPOSITORY", "WORKFLOW"}, func(c *remudav1.Cost) []string {
 		return []string{user(c.GetRepository()), c.GetWorkflow()}
 	}},
-	{"run", remudav1.CostBy_COST_BY_RUN, []string{"RUN", "ATTEMPT", "WORKFLOW"}, func(c *remudav1.Cost) []string {
-		if c.GetRepository() == "" {
-			return []string{user(""), "", ""}
+	{"run", remudav1.CostBy_COST_BY_RUN, []string{"RUN", "ATTEMPT", "WORKFLOW"}, runNames},
+	{"job", remudav1.CostBy_COST_BY_JOB, []string{"RUN", "ATTEMPT", "WORKFLOW", "JOB", "JOB ID"}, func(c *remudav1.Cost) []string {
+		if c.GetJobId() == 0 {
+			return append(runNames(c), "", "")
 		}
-		return []string{c.GetRepository() + "/" + c.GetRunId(), strconv.Itoa(int(c.GetRunAttempt())), c.GetWorkflow()}
+		return append(runNames(c), c.GetJobName(), strconv.FormatInt(c.GetJobId(), 10))
 	}},
 	{"pool", remudav1.CostBy_COST_BY_POOL, []string{"POOL"}, func(c *remudav1.Cost) []string { return []string{c.GetPool()} }},
 	{"day", remudav1.CostBy_COST_BY_DAY, []string{"DAY"}, func(c *remudav1.Cost) []string { return []string{c.GetDay()} }},
 	{"type", remudav1.CostBy_COST_BY_INSTANCE_TYPE, []string{"TYPE", "USAGE"}, func(c *remudav1.Cost) []string {
 		return []string{c.GetInstanceType(), c.GetUsageClass()}
 	}},
+}
+
+func runNames(c *remudav1.Cost) []string {
+	if c.GetRepository() == "" {
+		return []string{user(""), "", ""}
+	}
+	return []string{c.GetRepository() + "/" + c.GetRunId(), strconv.Itoa(int(c.GetRunAttempt())), c.GetWorkflow()}
 }
 
 // CostKinds are the names of the kinds of rows.
@@ -147,13 +155,13 @@ func some(list []string) string {
 func WriteCosts(out io.Writer, report *remudav1.GetCostResponse) error {
 	w := csv.NewWriter(out)
 	_ = w.Write([]string{
-		"day", "pool", "instance_type", "usage_class", "repository", "workflow", "run_id", "run_attempt", "hosts",
+		"day", "pool", "instance_type", "usage_class", "repository", "workflow", "run_id", "run_attempt", "job_id", "job_name", "hosts",
 		"boot_seconds", "busy_seconds", "clean_seconds", "idle_seconds", "unpriced_seconds", "dollars",
 	})
 	for _, c := range report.GetRows() {
 		row := []string{
 			c.GetDay(), c.GetPool(), c.GetInstanceType(), c.GetUsageClass(), c.GetRepository(), cell(c.GetWorkflow()), c.GetRunId(),
-			strconv.Itoa(int(c.GetRunAttempt())), strconv.FormatInt(c.GetHosts(), 10),
+			strconv.Itoa(int(c.GetRunAttempt())), number(c.GetJobId()), cell(c.GetJobName()), strconv.FormatInt(c.GetHosts(), 10),
 		}
 		for _, d := range append(times(c), c.GetUnpriced().AsDuration()) {
 			row = append(row, strconv.FormatFloat(d.Seconds(), 'f', 3, 64))
@@ -162,6 +170,14 @@ func WriteCosts(out io.Writer, report *remudav1.GetCostResponse) error {
 	}
 	w.Flush()
 	return w.Error()
+}
+
+// number is an id, and empty for none.
+func number(id int64) string {
+	if id == 0 {
+		return ""
+	}
+	return strconv.FormatInt(id, 10)
 }
 
 // cell is a text that an author of a workflow chose, as a spreadsheet does not take it for a formula (owasp.org, "CSV Injection").

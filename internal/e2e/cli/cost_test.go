@@ -18,7 +18,7 @@ func TestCost(t *testing.T) {
 	}
 	s.must("release", "acme/shop/41", "--wait")
 	type row struct {
-		Repository, RunID, Hosts, Busy string
+		Repository, RunID, JobID, Hosts, Busy string
 		Dollars                        float64
 	}
 	report := func(args ...string) (rows []row) {
@@ -31,6 +31,9 @@ func TestCost(t *testing.T) {
 	rows := report("--by", "run", "--since", "1d", "--repository", "acme", "--run", "41")
 	if len(rows) != 1 || rows[0].RunID != "41" || rows[0].Hosts != "1" || rows[0].Busy == "" || rows[0].Dollars <= 0 {
 		t.Errorf("after its release: %+v", rows)
+	}
+	if rows := report("--by", "job", "--run", "41"); len(rows) != 1 || rows[0].JobID != "0" || rows[0].Busy == "" {
+		t.Errorf("by job, where no webhook said which: %+v", rows)
 	}
 	if rows := report("--repository", "other"); len(rows) != 0 {
 		t.Errorf("of another owner: %+v", rows)
@@ -49,6 +52,7 @@ func TestCost(t *testing.T) {
 	s.fails(2, "--by: \"price\" is not a kind of rows", "cost", "--by", "price")
 	s.fails(2, "--since: \"0d\" is neither a day", "cost", "--since", "0d")
 	s.fails(2, "--run: \"x y\" is not a run", "cost", "--run", "x y")
+	s.fails(2, "since: single jobs are kept for 31 days", "cost", "--by", "job", "--since", "100d")
 	s.fails(2, "since: single runs are kept for 31 days", "cost", "--by", "run", "--since", "100d")
 }
 

@@ -83,6 +83,9 @@ type cycleKey struct {
 // read adds the entries of the cycles that ended since the first day of the query, and of the open ones. Records are read before
 // readings: what is written in between is in both, and counts once.
 func (c *Costs) read(ctx context.Context, b *builder, now time.Time) error {
+	if err := c.readJobs(ctx, b, now); err != nil {
+		return err
+	}
 	seen := map[cycleKey]bool{}
 	for page := (lifecycle.PageOf{Limit: maxPage}); ; {
 		got, err := c.Store.ListInstances(ctx, lifecycle.Filter{States: lifecycle.LiveStates, Pool: b.q.Pool}, page)
@@ -92,7 +95,7 @@ func (c *Costs) read(ctx context.Context, b *builder, now time.Time) error {
 		for _, r := range got.Items {
 			for _, cycle := range r.Cycles() {
 				seen[cycleKey{r.HostKey, cycle.From}] = true
-				if err := b.add(cycle.Entries(r.Metered(), now)); err != nil {
+				if err := b.addCycle(cycle, r.HostKey, cycle.Entries(r.Metered(), now)); err != nil {
 					return err
 				}
 			}
@@ -105,6 +108,35 @@ func (c *Costs) read(ctx context.Context, b *builder, now time.Time) error {
 
 // maxPage is how many records are read at once.
 const maxPage = 1000
+
+// readJobs finds the jobs that have time in a report by job: those that ended on its first day or later.
+func (c *Costs) readJobs(ctx context.Context, b *builder, now time.Time) error {
+	if b.q.By != ByJob {
+		return nil
+	}
+	begin, err := meter.ParseDay(b.q.Since)
+	if err != nil {
+		return err
+	}
+	b.jobs = meter.JobTimes{}
+	n := 0
+	for at := begin; meter.DayOf(at) <= meter.DayOf(now); at = at.AddDate(0, 0, 1) {
+		times, err := c.Store.JobTimesOfDay(ctx, meter.DayOf(at))
+		if err != nil {
+			return err
+		}
+		for _, t := range times {
+			if !b.q.asksForUser(t.Repository, t.RunID) {
+				continue
+			}
+			if n++; n > mostSums {
+				return tooMany
+			}
+			b.jobs.Add(t)
+		}
+	}
+	return nil
+}
 
 // readDays adds the entries of the cycles that ended, except those that are seen. A cycle may have ended after the last day of
 // the query, and have time on it.
@@ -152,7 +184,7 @@ func (c *Costs) readDay(ctx context.Context, b *builder, day string, seen map[cy
 		if err != nil || seen[cycleKey{r.HostKey, cycle.From}] {
 			continue
 		}
-		if err := b.add(r.Entries()); err != nil {
+		if err := b.addCycle(cycle, r.HostKey, r.Entries()); err != nil {
 			return err
 		}
 	}
@@ -163,7 +195,7 @@ func (c *Costs) readDay(ctx context.Context, b *builder, day string, seen map[cy
 func (q Query) compare(a, b Row) int {
 	byName := cmp.Or(
 		cmp.Compare(a.Day, b.Day), cmp.Compare(a.Repository, b.Repository), cmp.Compare(a.Workflow, b.Workflow), cmp.Compare(a.RunID, b.RunID),
-		cmp.Compare(a.Attempt, b.Attempt), cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.InstanceType, b.InstanceType), cmp.Compare(a.UsageClass, b.UsageClass),
+		cmp.Compare(a.Attempt, b.Attempt), cmp.Compare(a.Job.ID, b.Job.ID), cmp.Compare(a.Job.Title, b.Job.Title), cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.InstanceType, b.InstanceType), cmp.Compare(a.UsageClass, b.UsageClass),
 	)
 	if q.By == ByDay {
 		return byName

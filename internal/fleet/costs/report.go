@@ -21,13 +21,14 @@ const (
 	ByOwner        By = "owner"
 	ByWorkflow     By = "workflow"
 	ByRun          By = "run"
+	ByJob          By = "job"
 	ByPool         By = "pool"
 	ByDay          By = "day"
 	ByInstanceType By = "instance type"
 )
 
 // kinds say what is the same in all entries of a row. The time of the pool has no user, and so a row of its own in the
-// first four.
+// first five.
 var kinds = map[By]func(meter.Entry) meter.Entry{
 	ByRepository: func(e meter.Entry) meter.Entry { return meter.Entry{User: meter.User{Repository: e.Repository}} },
 	ByOwner: func(e meter.Entry) meter.Entry {
@@ -37,6 +38,7 @@ var kinds = map[By]func(meter.Entry) meter.Entry{
 		return meter.Entry{User: meter.User{Repository: e.Repository, Workflow: e.Workflow}}
 	},
 	ByRun:  func(e meter.Entry) meter.Entry { return meter.Entry{User: e.User} },
+	ByJob:  func(e meter.Entry) meter.Entry { return meter.Entry{User: e.User, Job: e.Job} },
 	ByPool: func(e meter.Entry) meter.Entry { return meter.Entry{Host: meter.Host{Pool: e.Pool}} },
 	ByDay:  func(e meter.Entry) meter.Entry { return meter.Entry{Day: e.Day} },
 	ByInstanceType: func(e meter.Entry) meter.Entry {
@@ -55,11 +57,15 @@ type Query struct {
 }
 
 // detailed reports whether the sums of days do not answer the query, since they have no runs.
-func (q Query) detailed() bool { return q.By == ByRun || q.RunID != "" }
+func (q Query) detailed() bool { return q.By == ByRun || q.By == ByJob || q.RunID != "" }
+
+// asksForUser reports whether what a run of a repository used is in the report.
+func (q Query) asksForUser(repository, runID string) bool {
+	return (q.RunID == "" || runID == q.RunID) && (q.Repository == "" || repository == q.Repository || lifecycle.Owner(repository) == q.Repository)
+}
 
 func (q Query) asksFor(e meter.Entry) bool {
-	return e.Day >= q.Since && e.Day <= q.Until && (q.Pool == "" || e.Pool == q.Pool) && (q.RunID == "" || e.RunID == q.RunID) &&
-		(q.Repository == "" || e.Repository == q.Repository || lifecycle.Owner(e.Repository) == q.Repository)
+	return e.Day >= q.Since && e.Day <= q.Until && (q.Pool == "" || e.Pool == q.Pool) && q.asksForUser(e.Repository, e.RunID)
 }
 
 // Row is what some hosts were used for, and what that cost.
@@ -91,7 +97,7 @@ type Report struct {
 	Rough    bool
 }
 
-// oldest is how many days back a query may begin, and oldestRun one that asks for runs.
+// oldest is how many days back a query may begin, and oldestRun one that asks for runs or jobs.
 const (
 	oldest    = int(meter.KeepDays / (24 * time.Hour))
 	oldestRun = int(meter.KeepReadings/(24*time.Hour)) - 1
@@ -118,7 +124,10 @@ func (q Query) fill(now time.Time) (Query, error) {
 		return q, &hosts.InvalidError{Field: "until", Rule: err.Error()}
 	}
 	most, what := oldest, "sums are"
-	if q.detailed() {
+	switch {
+	case q.By == ByJob:
+		most, what = oldestRun, "single jobs are"
+	case q.detailed():
 		most, what = oldestRun, "single runs are"
 	}
 	switch {
@@ -153,10 +162,20 @@ type builder struct {
 	prices price.List
 	// sums are by what the rows of the report are, and by what has a price.
 	sums meter.Sums
+	// jobs are those that the entries are split by, in a report by job.
+	jobs meter.JobTimes
+}
+
+// addCycle adds a part of the life of a host.
+func (b *builder) addCycle(c meter.Cycle, hostKey string, entries []meter.Entry) error {
+	return b.add(b.jobs.Split(c, hostKey, entries))
 }
 
 // mostSums bounds what a report keeps while it reads, some 30 MB.
 const mostSums = 100_000
+
+// tooMany refuses a report of more rows than that.
+var tooMany = &hosts.InvalidError{Field: "by", Rule: fmt.Sprintf("there are more than %d such rows: ask for fewer days, or for one repository or pool", mostSums)}
 
 // add takes the entries that the query asks for.
 func (b *builder) add(entries []meter.Entry) error {
@@ -167,7 +186,7 @@ func (b *builder) add(entries []meter.Entry) error {
 		kind := kinds[b.q.By](e)
 		kind.InstanceType, kind.UsageClass = e.InstanceType, e.UsageClass
 		if b.sums.Add(kind, e); len(b.sums) > mostSums {
-			return &hosts.InvalidError{Field: "by", Rule: fmt.Sprintf("there are more than %d such rows: ask for fewer days, or for one repository or pool", mostSums)}
+			return tooMany
 		}
 	}
 	return nil

@@ -135,6 +135,9 @@ func (s *Sweep) confirm(ctx context.Context, j lifecycle.Job, is lifecycle.Workf
 	if j.State != lifecycle.JobDone {
 		j.DueAt = now.Add(jobLook)
 	}
+	if err := s.env.writeTime(ctx, j); err != nil {
+		return err
+	}
 	_, err := s.env.Options.Store.UpdateJob(ctx, j)
 	switch {
 	case errors.Is(err, lifecycle.ErrConflict):

@@ -407,9 +407,14 @@ func (js *Jobs) noteJob(ctx context.Context, events *op.Recorder, row lifecycle.
 		switch {
 		case errors.Is(err, lifecycle.ErrNotFound):
 			before, stored = lifecycle.Job{}, newJob(row, now)
-			err = js.Options.Store.CreateJob(ctx, stored)
+			if err = js.writeTime(ctx, stored); err == nil {
+				err = js.Options.Store.CreateJob(ctx, stored)
+			}
 		case err == nil && ahead(row.State, stored.State):
-			stored, err = js.Options.Store.UpdateJob(ctx, advance(stored, row, now))
+			next := advance(stored, row, now)
+			if err = js.writeTime(ctx, next); err == nil {
+				stored, err = js.Options.Store.UpdateJob(ctx, next)
+			}
 		}
 		if err != nil {
 			return fmt.Errorf("write job %d: %w", row.ID, err)

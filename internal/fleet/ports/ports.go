@@ -89,6 +89,10 @@ type Store interface {
 	Reading(ctx context.Context, day, name string) (meter.Reading, error)
 	// ReadingsOfDay lists the readings of a day, in the order of their ends. The newest may be missing.
 	ReadingsOfDay(ctx context.Context, day string) ([]meter.Reading, error)
+	// CreateJobTime writes when a job ran and on which host: ErrExists if it is written.
+	CreateJobTime(ctx context.Context, t meter.JobTime) error
+	// JobTimesOfDay lists when the jobs ran that ended on a day, in the order of their ends. The newest may be missing.
+	JobTimesOfDay(ctx context.Context, day string) ([]meter.JobTime, error)
 	// Day reads the sums of a day. Those of one that was never written are empty and of version 0.
 	Day(ctx context.Context, day string) (meter.Day, error)
 	// UpdateDay replaces the sums of a day whose stored version is d.Version (0: there are none): else ErrConflict.

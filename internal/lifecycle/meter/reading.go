@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// KeepReadings is how long a reading is kept: for as long the cost of a single run can be asked for.
+	// KeepReadings is how long a reading, and the time of a job, is kept: for as long the cost of a single run can be asked for.
 	KeepReadings = 32 * 24 * time.Hour
 	// KeepDays is how long the sums of a day are kept.
 	KeepDays = 400 * 24 * time.Hour
@@ -94,6 +94,8 @@ type Entry struct {
 	Day string `json:"day"`
 	Host
 	User
+	// Job is which job of the run used them. Only reports by job have it: the sums of days do not.
+	Job Job `json:"job,omitzero"`
 	// Runs counts the cycles that a run used and that ended on the day: each is one host of one run.
 	Runs int `json:"runs,omitempty"`
 	Times
@@ -154,7 +156,7 @@ func (s Sums) Sorted() []Entry { return slices.SortedFunc(maps.Values(s), Entry.
 func (e Entry) compare(o Entry) int {
 	return cmp.Or(
 		cmp.Compare(e.Day, o.Day), cmp.Compare(e.Pool, o.Pool), cmp.Compare(e.Repository, o.Repository), cmp.Compare(e.Workflow, o.Workflow),
-		cmp.Compare(e.RunID, o.RunID), cmp.Compare(e.Attempt, o.Attempt),
+		cmp.Compare(e.RunID, o.RunID), cmp.Compare(e.Attempt, o.Attempt), cmp.Compare(e.Job.ID, o.Job.ID), cmp.Compare(e.Job.Title, o.Job.Title),
 		cmp.Compare(e.ResourceClass, o.ResourceClass), cmp.Compare(e.UsageClass, o.UsageClass), cmp.Compare(e.InstanceType, o.InstanceType),
 	)
 }

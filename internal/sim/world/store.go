@@ -110,7 +110,7 @@ func (s storePort) put(
 ) error {
 	var before store.Row // nil: there is none
 	key := k.Key(row)
-	if k == store.Readings.Kind && !s.w.Metering { // nothing is drawn for it: lives without its faults are what they were
+	if isMetered(k) && !s.w.Metering { // nothing is drawn for it: lives without its faults are what they were
 		err := do(s.w.Truth, engine.Background, k, row)
 		if err == nil {
 			s.w.rowWritten(nil, k.Copy(row))
@@ -124,9 +124,12 @@ func (s storePort) put(
 	return err
 }
 
+// isMetered reports whether rows of a kind account for the time of hosts.
+func isMetered(k *store.Kind) bool { return k == store.Readings.Kind || k == store.JobTimes.Kind }
+
 // Get reads a row, which is never an old one.
 func (s storePort) Get(_ context.Context, k *store.Kind, key store.Key) (store.Row, error) {
-	if k == store.Pauses.Kind && !s.w.Pausing || k == store.Readings.Kind && !s.w.Metering {
+	if k == store.Pauses.Kind && !s.w.Pausing || isMetered(k) && !s.w.Metering {
 		return s.w.Truth.Get(engine.Background, k, key) // nothing is drawn for it: lives without such faults are what they were
 	}
 	return read(s, "read "+k.Name, "", func(m *memory.Store) (store.Row, error) {

@@ -2,12 +2,14 @@ package storetest
 
 import (
 	"context"
+	"reflect"
 	"testing"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/meter"
 	"github.com/remuda-ci/remuda/internal/store"
+	"github.com/remuda-ci/remuda/internal/store/storetest/rowtest"
 )
 
 var days = kind[meter.Day]{
@@ -16,7 +18,7 @@ var days = kind[meter.Day]{
 	strange: []store.Key{{"2026-03", "2026-03-06"}},
 	full: func(key store.Key) meter.Day {
 		return meter.Day{Month: key[0], Day: key[1], Entries: []meter.Entry{{
-			Day: key[1], Host: fullReading(0).Host, User: fullCycle(1).User, Runs: 3,
+			Day: key[1], Host: fullReading(0).Host, User: fullCycle(1).User, Job: fullJobTime(7, time.Second).Job, Runs: 3,
 			Times: meter.Times{Idle: time.Second, Boot: time.Minute, Busy: time.Hour, Clean: time.Millisecond},
 		}}, Version: 1, ExpiresAt: start.Add(time.Hour)}
 	},
@@ -35,6 +37,7 @@ var days = kind[meter.Day]{
 var _ = add(group{name: "the time of hosts", tests: append([]suiteTest{
 	{"readings of a day come back in the order of their ends", testReadings},
 	{"a reading is written once", testReadingOnce},
+	{"times of the jobs of a day come back in the order of their ends", testJobTimes},
 	{"days of a month come in their order", testDaysOfMonth},
 }, days.cases()...)})
 
@@ -75,6 +78,32 @@ func testReadingOnce(t *testing.T, w world) {
 	equal(t, "the reading", r, must(w.Store.Reading(t.Context(), r.Day, r.Name))(t))
 	_, err := w.Store.Reading(t.Context(), r.Day, r.Name+"0")
 	wantError(t, "another reading", err, lifecycle.ErrNotFound)
+}
+
+// fullJobTime has a value in every attribute.
+func fullJobTime(id int64, end time.Duration) meter.JobTime {
+	t, _ := meter.NewJobTime(meter.JobTime{
+		Job: meter.Job{ID: id, Title: "build (1)"}, InstanceID: "i-0123456789abcdef0", Repository: repository, RunID: runID, Alone: true,
+	}, start, start.Add(end))
+	t.Version = 1
+	return t
+}
+
+func testJobTimes(t *testing.T, w world) {
+	second, first, later := fullJobTime(beyondFloat, 2*time.Second), fullJobTime(7, time.Second), fullJobTime(8, 24*time.Hour)
+	rowtest.IsFull(t, "time of a job", reflect.ValueOf(first))
+	for _, row := range []meter.JobTime{second, later, first} {
+		if err := w.Store.CreateJobTime(t.Context(), row); err != nil {
+			t.Fatal(err)
+		}
+	}
+	putReadings(t, w, fullReading(time.Second)) // which is in the same table of a database
+	again := first
+	again.InstanceID = "another"
+	wantError(t, "a second time", w.Store.CreateJobTime(t.Context(), again), lifecycle.ErrExists)
+	equal(t, "the jobs of the day", []meter.JobTime{first, second}, must(w.Store.JobTimesOfDay(t.Context(), "2026-03-04"))(t))
+	equal(t, "the jobs of the next day", []meter.JobTime{later}, must(w.Store.JobTimesOfDay(t.Context(), "2026-03-05"))(t))
+	equal(t, "the jobs of another day", []meter.JobTime(nil), must(w.Store.JobTimesOfDay(t.Context(), "2026-03-06"))(t))
 }
 
 func testDaysOfMonth(t *testing.T, w world) {

@@ -44,6 +44,8 @@ const (
 	CostBy_COST_BY_DAY CostBy = 6
 	// A row for each instance type, spot and on-demand apart.
 	CostBy_COST_BY_INSTANCE_TYPE CostBy = 7
+	// A row for each job of each attempt of a run, and for each attempt one without a job: the time in which no job is known to have run.
+	CostBy_COST_BY_JOB CostBy = 8
 )
 
 // Enum value maps for CostBy.
@@ -57,6 +59,7 @@ var (
 		5: "COST_BY_POOL",
 		6: "COST_BY_DAY",
 		7: "COST_BY_INSTANCE_TYPE",
+		8: "COST_BY_JOB",
 	}
 	CostBy_value = map[string]int32{
 		"COST_BY_UNSPECIFIED":   0,
@@ -67,6 +70,7 @@ var (
 		"COST_BY_POOL":          5,
 		"COST_BY_DAY":           6,
 		"COST_BY_INSTANCE_TYPE": 7,
+		"COST_BY_JOB":           8,
 	}
 )
 
@@ -157,7 +161,7 @@ func (BudgetState) EnumDescriptor() ([]byte, []int) {
 // GetCostRequest asks what hosts were used for on some days, and what that cost.
 type GetCostRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The first day, such as "2026-11-27", in UTC. One of the last 400 days, and for single runs of the last 31, with today. Empty: 29 days ago.
+	// The first day, such as "2026-11-27", in UTC. One of the last 400 days, and for single runs and jobs of the last 31, with today. Empty: 29 days ago.
 	Since string `protobuf:"bytes,1,opt,name=since,proto3" json:"since,omitempty"`
 	// The last day. Empty: today.
 	Until string `protobuf:"bytes,2,opt,name=until,proto3" json:"until,omitempty"`
@@ -386,7 +390,11 @@ type Cost struct {
 	// US dollars for the machines, without disks, addresses and traffic.
 	Dollars float64 `protobuf:"fixed64,14,opt,name=dollars,proto3" json:"dollars,omitempty"`
 	// The part of the time that has no price.
-	Unpriced      *durationpb.Duration `protobuf:"bytes,15,opt,name=unpriced,proto3" json:"unpriced,omitempty"`
+	Unpriced *durationpb.Duration `protobuf:"bytes,15,opt,name=unpriced,proto3" json:"unpriced,omitempty"`
+	// GitHub's id of the job. 0: no job, or one that is not known.
+	JobId int64 `protobuf:"varint,16,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
+	// Its name.
+	JobName       string `protobuf:"bytes,17,opt,name=job_name,json=jobName,proto3" json:"job_name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -524,6 +532,20 @@ func (x *Cost) GetUnpriced() *durationpb.Duration {
 		return x.Unpriced
 	}
 	return nil
+}
+
+func (x *Cost) GetJobId() int64 {
+	if x != nil {
+		return x.JobId
+	}
+	return 0
+}
+
+func (x *Cost) GetJobName() string {
+	if x != nil {
+		return x.JobName
+	}
+	return ""
 }
 
 // ListBudgetsRequest asks for the budgets of the configuration.
@@ -741,7 +763,7 @@ const file_remuda_v1_cost_proto_rawDesc = "" +
 	"\tmore_rows\x18\x04 \x01(\x05R\bmoreRows\x12%\n" +
 	"\x05total\x18\x05 \x01(\v2\x0f.remuda.v1.CostR\x05total\x12%\n" +
 	"\x0eunpriced_types\x18\x06 \x03(\tR\runpricedTypes\x12\x14\n" +
-	"\x05rough\x18\a \x01(\bR\x05rough\"\x8b\x04\n" +
+	"\x05rough\x18\a \x01(\bR\x05rough\"\xbd\x04\n" +
 	"\x04Cost\x12\x10\n" +
 	"\x03day\x18\x01 \x01(\tR\x03day\x12\x12\n" +
 	"\x04pool\x18\x02 \x01(\tR\x04pool\x12#\n" +
@@ -762,7 +784,9 @@ const file_remuda_v1_cost_proto_rawDesc = "" +
 	"\x04busy\x18\f \x01(\v2\x19.google.protobuf.DurationR\x04busy\x12/\n" +
 	"\x05clean\x18\r \x01(\v2\x19.google.protobuf.DurationR\x05clean\x12\x18\n" +
 	"\adollars\x18\x0e \x01(\x01R\adollars\x125\n" +
-	"\bunpriced\x18\x0f \x01(\v2\x19.google.protobuf.DurationR\bunpriced\"\x14\n" +
+	"\bunpriced\x18\x0f \x01(\v2\x19.google.protobuf.DurationR\bunpriced\x12\x15\n" +
+	"\x06job_id\x18\x10 \x01(\x03R\x05jobId\x12\x19\n" +
+	"\bjob_name\x18\x11 \x01(\tR\ajobName\"\x14\n" +
 	"\x12ListBudgetsRequest\"\x91\x01\n" +
 	"\x13ListBudgetsResponse\x12\x14\n" +
 	"\x05month\x18\x01 \x01(\tR\x05month\x127\n" +
@@ -776,7 +800,7 @@ const file_remuda_v1_cost_proto_rawDesc = "" +
 	"\x11dollars_per_month\x18\x03 \x01(\x01R\x0fdollarsPerMonth\x12#\n" +
 	"\rdollars_spent\x18\x04 \x01(\x01R\fdollarsSpent\x12!\n" +
 	"\fwarn_percent\x18\x05 \x01(\x05R\vwarnPercent\x12,\n" +
-	"\x05state\x18\x06 \x01(\x0e2\x16.remuda.v1.BudgetStateR\x05state*\xb1\x01\n" +
+	"\x05state\x18\x06 \x01(\x0e2\x16.remuda.v1.BudgetStateR\x05state*\xc2\x01\n" +
 	"\x06CostBy\x12\x17\n" +
 	"\x13COST_BY_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12COST_BY_REPOSITORY\x10\x01\x12\x11\n" +
@@ -785,7 +809,8 @@ const file_remuda_v1_cost_proto_rawDesc = "" +
 	"\vCOST_BY_RUN\x10\x04\x12\x10\n" +
 	"\fCOST_BY_POOL\x10\x05\x12\x0f\n" +
 	"\vCOST_BY_DAY\x10\x06\x12\x19\n" +
-	"\x15COST_BY_INSTANCE_TYPE\x10\a*u\n" +
+	"\x15COST_BY_INSTANCE_TYPE\x10\a\x12\x0f\n" +
+	"\vCOST_BY_JOB\x10\b*u\n" +
 	"\vBudgetState\x12\x1c\n" +
 	"\x18BUDGET_STATE_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13BUDGET_STATE_WITHIN\x10\x01\x12\x15\n" +
