@@ -32,8 +32,8 @@ import (
 // newAWSBackends makes the backends of a fleet in AWS. It makes one call, for the id of the
 // hosts' role, which fails early if there are no credentials.
 func newAWSBackends(ctx context.Context, c *config.Config, in *inputs.Inputs, log hclog.Logger) (*backends, error) {
-	clock := &aws.Clock{}
-	cfg, err := loadAWS(ctx, c, clock)
+	clock, calls := &aws.Clock{}, &aws.Calls{}
+	cfg, err := loadAWS(ctx, c, clock, calls)
 	if err != nil {
 		return nil, err
 	}
@@ -67,6 +67,7 @@ func newAWSBackends(ctx context.Context, c *config.Config, in *inputs.Inputs, lo
 		keepRole:        role.keep,
 		notices:         heard,
 		clockOffset:     clock.Offset,
+		calls:           calls,
 		probe:           &accountProbe{rehearse: compute.Rehearse, quota: quotaOf(cfg), fleets: compute.Fleets},
 		close:           func() error { return nil },
 	}, nil
@@ -170,6 +171,8 @@ type backends struct {
 	probe           *accountProbe // nil outside AWS
 	// clockOffset is how far the store's clock is from that of this machine; nil: they are the same.
 	clockOffset func() time.Duration
+	// calls counts the calls to AWS of this process; nil: it makes none.
+	calls *aws.Calls
 	// keepRole writes what a later start needs while IAM does not answer; nil outside AWS.
 	keepRole func(ctx context.Context)
 	// endHosts ends every host; nil where hosts always outlive the daemon.

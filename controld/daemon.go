@@ -119,7 +119,7 @@ func (d *daemon) fleetOptions(ctx context.Context, c *config.Config, replica str
 		Pools:   hosts, Classes: classes(c), Sells: p.sells, Outside: p.outside, Repositories: sweptRepositories(c),
 		TemplateVersion: p.templateVersion, Exhausted: p.exhausted, LaunchRate: p.launchRate, Ensure: p.ensure, HostKey: p.hostKey, Notices: instrument.Notices(p.notices, metrics),
 		Checks:    checkOptions(c, records, d.hub),
-		ScaleDown: idle, Services: services, Limits: c.Limits.Policy(), Budgets: c.Limits.BudgetList(), Prices: &prices,
+		ScaleDown: idle, Services: services, Limits: c.Limits.Policy(), Budgets: c.Limits.BudgetList(), Prices: &prices, CallsMade: callsMade(p.calls),
 		ClockOffset: p.clockOffset, Tracer: d.tracing.Operations(),
 		Replica: replica, Log: d.log.Named("fleet"), Observer: metrics, Timing: timing(c.Sweeps),
 	}, nil
@@ -204,6 +204,7 @@ func (d *daemon) serve(ctx context.Context, grpc, http net.Listener, announce fu
 	group.Go(func() error { d.fleet.ServeJobs(running); return nil })
 	group.Go(func() error { d.presence.Run(running); return nil })
 	group.Go(func() error { d.fleet.HearNotices(running); return nil })
+	group.Go(func() error { d.fleet.KeepCalls(running); return nil })
 	group.Go(func() error { d.fleet.ServeServices(running); return nil })
 	group.Go(func() error { <-running.Done(); d.drain(); return nil })
 	d.log.Info("serving", logkey.GRPC, grpc.Addr(), logkey.HTTP, http.Addr(), logkey.Version, telemetry.Version)

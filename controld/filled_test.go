@@ -20,7 +20,7 @@ page: {token_file: DIR/worker}
 tracing: {endpoint: "https://collector:4317", ca_file: DIR/ca.pem, headers_file: DIR/headers}
 scale_down: {idle_confirmation: 1m, idle: [{cron: "* * 9 * * *", idle_count: 1}]}
 limits: {hosts_per_repository: 5, hosts_per_owner: 6, budgets: [{owner: acme, dollars_per_month: 500}]}
-cost: {prices: [{instance_type: c6i.*, dollars_per_hour: 0.05}]}
+cost: {prices: [{instance_type: c6i.*, dollars_per_hour: 0.05}], call_prices: [{unit: sqs-request, dollars_per_million: 0.4}]}
 pools:
   default:
     {reuse: same-owner, instance_types: [c6i.*], privileged: true, default_labels: true, rerun_interrupted: true, maximum: 9, max_uses: 5, max_age: 5h,
@@ -73,7 +73,7 @@ func TestEveryOptionIsFilled(t *testing.T) {
 		"fleet here": {local.fleet, map[string]string{
 			"RandomText": ofTests, "OneAtATime": ofTests, "Rand": ofTests, "Checks": takesApp, "TemplateVersion": "there are no templates", "Exhausted": "it sells what it has",
 			"Ensure": "there is nothing to make", "HostKey": "it is the instance id", "Notices": "EC2 sends them", "LaunchRate": "launches have no limit of calls", "Outside": "its pools have no bounds but their lists",
-			"ClockOffset": "the store is on the same machine",
+			"ClockOffset": "the store is on the same machine", "CallsMade": "nothing of AWS is called",
 		}},
 		"checks":   {*withApp.fleet.Checks, nil},
 		"timing":   {inAWS.fleet.Timing, map[string]string{"Poll": defaults, "Takeover": defaults, "Relaunch": defaults, "KeepRequests": defaults, "PauseLag": defaults}},
@@ -121,7 +121,7 @@ func TestEveryOptionIsFilled(t *testing.T) {
 		"backends here": {local.d.backends, map[string]string{
 			"hostKey": "it is the instance id", "templateVersion": "there are no templates", "exhausted": "it sells what it has", "ensure": "there is nothing to make",
 			"notices": "EC2 sends them", "keepRole": "hosts have none", "probe": "there is no account", "launchRate": "launches have no limit of calls", "outside": "its pools have no bounds but their lists",
-			"clockOffset": "the store is on the same machine", "region": "it is in none",
+			"clockOffset": "the store is on the same machine", "region": "it is in none", "calls": "nothing of AWS is called",
 		}},
 		"prices":          {*inAWS.fleet.Prices, nil},
 		"GitHub":          {inAWS.github, map[string]string{"Apps": "it has a token"}},

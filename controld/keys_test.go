@@ -18,6 +18,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
 	"github.com/remuda-ci/remuda/internal/policy/budget"
+	"github.com/remuda-ci/remuda/internal/policy/price"
 	"github.com/remuda-ci/remuda/internal/services"
 	"github.com/remuda-ci/remuda/internal/services/workqueue"
 )
@@ -86,6 +87,16 @@ func ofPrice(instanceType, usageClass string) effect {
 	return func(w *wired) any {
 		dollars, _, _ := w.fleet.Prices.Of(instanceType, usageClass)
 		return math.Round(dollars*1e6) / 1e6
+	}
+}
+
+const withCallPrice = "cost: {call_prices: [{unit: sqs-request, dollars_per_million: 7}]}"
+
+// ofMillion is what a million of a unit of calls to AWS costs.
+func ofMillion(unit price.Unit) effect {
+	return func(w *wired) any {
+		dollars, _ := w.fleet.Prices.Million(unit)
+		return dollars
 	}
 }
 
@@ -380,6 +391,9 @@ var keyRows = []keyRow{
 	{key: "tracing.ca_file", value: "DIR/ca.pem", with: withTracing, got: ofTracing(func(o tracing.Options) any { return len(o.Authorities) > 0 }), want: true},
 	{key: "tracing.headers_file", value: "DIR/headers", with: withTracing, got: ofTracing(func(o tracing.Options) any { return o.Headers["x-key"].Reveal() }), want: "header-secret"},
 	{key: "tracing.sample_percent", value: "7", with: withTracing, got: ofTracing(func(o tracing.Options) any { return o.Sample }), want: 0.07},
+	{key: "cost.call_prices[].unit", value: "sqs-request", with: "cost: {call_prices: [{dollars_per_million: 7}]}", got: ofMillion("sqs-request"), want: 7.},
+	{key: "cost.call_prices[].region", value: "eu-west-1", with: withCallPrice, got: ofMillion("sqs-request"), want: 0.4},
+	{key: "cost.call_prices[].dollars_per_million", value: "3", with: withCallPrice, got: ofMillion("sqs-request"), want: 3.},
 	{key: "page.token_file", value: "DIR/worker", got: func(w *wired) any { return w.d.pageOptions(w.c).Tokens != nil }, want: true},
 	{key: "limits.budgets[].repository", value: "Acme/Shop", with: withBudget, got: ofBudget(func(b budget.Budget) any { return b.Repository }), want: "acme/shop"},
 	{key: "limits.budgets[].owner", value: "Acme", with: withOwnersBudget, got: ofBudget(func(b budget.Budget) any { return b.Owner }), want: "acme"},

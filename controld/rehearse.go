@@ -43,7 +43,7 @@ func idleBackends(ctx context.Context, c *config.Config, in *inputs.Inputs, log 
 		}
 		return b, nil
 	}
-	cfg, err := loadAWS(ctx, c, nil)
+	cfg, err := loadAWS(ctx, c, nil, nil)
 	if err != nil || c.WithoutHosts {
 		return b, err
 	}
@@ -56,8 +56,8 @@ func idleBackends(ctx context.Context, c *config.Config, in *inputs.Inputs, log 
 }
 
 // loadAWS sets up the SDK for a fleet in AWS. It makes no call.
-func loadAWS(ctx context.Context, c *config.Config, clock *aws.Clock) (sdk.Config, error) {
-	cfg, err := aws.Load(ctx, aws.Options{Region: c.AWS.Region, Program: "remuda-controld", Clock: clock})
+func loadAWS(ctx context.Context, c *config.Config, clock *aws.Clock, calls *aws.Calls) (sdk.Config, error) {
+	cfg, err := aws.Load(ctx, aws.Options{Region: c.AWS.Region, Program: "remuda-controld", Clock: clock, Calls: calls})
 	tracing.AWS(&cfg)
 	if err != nil {
 		return cfg, &configError{fmt.Errorf("aws: %w", err)}

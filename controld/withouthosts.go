@@ -24,13 +24,14 @@ func newServiceBackends(ctx context.Context, c *config.Config, log hclog.Logger,
 		sells: func(fleet.Class, ...[]string) bool { return false },
 	}
 	if c.Backend() == config.BackendAWS {
-		clock := &aws.Clock{}
-		cfg, err := loadAWS(ctx, c, clock)
+		clock, calls := &aws.Clock{}, &aws.Calls{}
+		cfg, err := loadAWS(ctx, c, clock, calls)
 		if err != nil {
 			return nil, err
 		}
 		records := dynamo.New(dynamodb.NewFromConfig(cfg), storeOptions(c, log))
 		b.store, b.ensure, b.clockOffset = records.Store, records.Ensure, clock.Offset
+		b.region, b.calls = cfg.Region, calls
 		b.hostKey = func(instanceID string) string { return instanceID }
 		return b, nil
 	}

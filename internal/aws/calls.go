@@ -32,11 +32,17 @@ func (c Call) Action() string {
 	return c.String()
 }
 
+// Reads reports whether an operation of DynamoDB is a read of rows.
+func Reads(operation string) bool {
+	return operation == "Query" || operation == "Scan" || strings.Contains(operation, "GetItem")
+}
+
 // Calls counts the requests that were sent, each try for itself, since each is
 // paid for. It is safe for concurrent use; the zero value is ready.
 type Calls struct {
 	mu     sync.Mutex
 	counts map[Call]int
+	units  Units
 	// Sent, if set before the first call, is called for each request.
 	Sent func(Call)
 }

@@ -77,7 +77,7 @@ func Load(ctx context.Context, o Options) (sdk.Config, error) {
 	}
 	var watch []func(*middleware.Stack) error
 	if o.Calls != nil {
-		watch = append(watch, o.Calls.count)
+		watch = append(watch, o.Calls.count, o.Calls.measure)
 	}
 	if o.Clock != nil {
 		watch = append(watch, o.Clock.watch)

@@ -13,6 +13,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/config/strictyaml"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
+	"github.com/remuda-ci/remuda/internal/policy/price"
 )
 
 // Config is the whole file.
@@ -323,6 +324,7 @@ func (c *Config) Read(name string, data []byte, rules ...Rule) error {
 		strictyaml.Values(lifecycle.Drifts...),
 		strictyaml.Values(lifecycle.StandbyModes...),
 		strictyaml.Values(lifecycle.UsageClasses...),
+		strictyaml.Values(price.Units...),
 		strictyaml.Values(policy.Roles...),
 		strictyaml.Values(policy.Evictions...),
 		strictyaml.Values(LogLevels...),

@@ -17,6 +17,11 @@ func TestCost(t *testing.T) {
 		t.Errorf("half of the built-in price is $%g", dollars)
 	}
 	for text, want := range map[string]string{
+		"cost: {call_prices: [{unit: ec2-request}]}":                                                 `"ec2-request" is not allowed; did you mean sqs-request?`,
+		"cost: {call_prices: [{dollars_per_million: 1}]}":                                            "cost.call_prices[0].unit: is missing; write one of",
+		"cost: {call_prices: [{unit: sqs-request, dollars_per_million: -1}]}":                        "cost.call_prices[0].dollars_per_million: is -1; write a number from 0 to 1000",
+		"cost: {call_prices: [{unit: sqs-request, region: europe}]}":                                 "cost.call_prices[0].region",
+		"cost: {call_prices: [" + strings.Repeat("{unit: sqs-request},", 2001) + "]}":                "has 2001 rows; write at most 2000",
 		"cost: {spot_percent: 101}":                                                                  "cost.spot_percent",
 		"cost: {prices: [{instance_type: 'm7g.[', dollars_per_hour: 1}]}":                            `"m7g.[" is no type and no pattern; write one such as m7g.large or m7g.*`,
 		"cost: {prices: [{instance_type: x, dollars_per_hour: .nan}]}":                               `".nan" is not a number; write one`,

@@ -46,7 +46,7 @@ func (m *meter) handle(ctx context.Context, in middleware.InitializeInput, next 
 	units += unitsOfNothing(in.Parameters, out.Result, units)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if cost.Reads(awsmiddleware.GetOperationName(ctx)) {
+	if aws.Reads(awsmiddleware.GetOperationName(ctx)) {
 		m.reads += units
 	} else {
 		m.writes += units

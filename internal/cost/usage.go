@@ -4,7 +4,6 @@ package cost
 
 import (
 	"maps"
-	"strings"
 
 	"github.com/remuda-ci/remuda/internal/aws"
 )
@@ -55,17 +54,12 @@ func (u Usage) Of(service string) float64 {
 
 // Reads is how many calls read from DynamoDB.
 func (u Usage) Reads() float64 {
-	return u.sum(func(c aws.Call) bool { return c.Service == "dynamodb" && Reads(c.Operation) })
+	return u.sum(func(c aws.Call) bool { return c.Service == "dynamodb" && aws.Reads(c.Operation) })
 }
 
 // Writes is how many calls wrote to DynamoDB.
 func (u Usage) Writes() float64 {
-	return u.sum(func(c aws.Call) bool { return c.Service == "dynamodb" && !Reads(c.Operation) })
-}
-
-// Reads reports whether an operation of DynamoDB is a read of rows.
-func Reads(operation string) bool {
-	return operation == "Query" || operation == "Scan" || strings.Contains(operation, "GetItem")
+	return u.sum(func(c aws.Call) bool { return c.Service == "dynamodb" && !aws.Reads(c.Operation) })
 }
 
 func (u Usage) sum(counts func(aws.Call) bool) (total float64) {

@@ -86,6 +86,7 @@ type (
 	CostQuery   = costs.Query
 	CostReport  = costs.Report
 	CostRow     = costs.Row
+	CallRow     = costs.CallRow
 	DrainTarget = hosts.DrainTarget
 	BudgetUse   = budget.Use
 
@@ -382,6 +383,13 @@ func (f *Fleet) setServices(o Options) error {
 
 // ErrNoPrices says that costs cannot be asked for.
 var ErrNoPrices = errors.New("this fleet keeps no costs: it has no prices")
+
+// KeepCalls keeps what the calls to AWS of this replica are, for reports, until ctx ends.
+func (f *Fleet) KeepCalls(ctx context.Context) {
+	if f.keeper != nil {
+		f.keeper.Run(ctx)
+	}
+}
 
 // Costs says what the hosts were used for, and what that cost; see costs.Costs.Report.
 func (f *Fleet) Costs(ctx context.Context, q CostQuery, now time.Time) (CostReport, error) {

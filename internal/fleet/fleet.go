@@ -30,6 +30,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/sweeps"
 	"github.com/remuda-ci/remuda/internal/fleet/warm"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/meter"
 	"github.com/remuda-ci/remuda/internal/policy"
 	"github.com/remuda-ci/remuda/internal/policy/budget"
 	"github.com/remuda-ci/remuda/internal/policy/price"
@@ -87,6 +88,9 @@ type Options struct {
 	// Prices are what an hour of a machine costs; nil: the time of hosts is not summed up, and cannot be asked for.
 	Prices *price.List
 
+	// CallsMade counts the calls to AWS of this process, since it began; nil: it makes none. They are kept if there are prices.
+	CallsMade func() []meter.Calls
+
 	// ScaleDown ends idle hosts, and hosts that GitHub does not know; nil: it is off.
 	ScaleDown *scaledown.Options
 
@@ -123,6 +127,7 @@ type Fleet struct {
 	jobs      *jobs.Jobs // nil: there are no job pools
 	explain   *explain.Explainer
 	costs     *costs.Costs   // nil: there are no prices
+	keeper    *costs.Keeper  // nil: no calls to AWS are kept
 	budgets   *costs.Budgets // nil: there are none
 	checks    *checks.Checks // nil: none are written
 
@@ -244,7 +249,10 @@ func (f *Fleet) lowerRooms(o Options, health *hosts.GitHubHealth) {
 // upperRooms makes the rooms above those of lowerRooms.
 func (f *Fleet) upperRooms(o Options) {
 	if o.Prices != nil {
-		f.costs = &costs.Costs{Store: o.Store, Prices: *o.Prices, Ops: f.ops}
+		f.costs = &costs.Costs{Store: o.Store, Prices: *o.Prices, Ops: f.ops, Calls: o.CallsMade != nil}
+	}
+	if o.Prices != nil && o.CallsMade != nil {
+		f.keeper = &costs.Keeper{Store: o.Store, Made: o.CallsMade, Replica: o.Replica, Log: o.Log.Named("calls")}
 	}
 	if len(o.Budgets) > 0 {
 		f.budgets = &costs.Budgets{Costs: f.costs, List: o.Budgets, Lag: o.Timing.Budgets, Store: o.Guards, Log: o.Log}

@@ -52,7 +52,7 @@ func TestPages(t *testing.T) {
 		"hosts?state=idle":      {instanceID(1)},
 		"waiting":               {"limits.budgets allows repository acme/shop $1.00", "0 of 3 hosts are taken"},
 		"history?span=24h":      {`<rect class="claimed"`, `<rect class="idle"`, `id="slider"`, `class="claim"`},
-		"cost?by=workflow":      {"1.00", "acme/shop", "total", "Budgets of "},
+		"cost?by=workflow":      {"1.00", "acme/shop", "total", "Budgets of ", "(calls of agents: dynamodb)", "CALLS"},
 		"services":              {"No service is configured."},
 		"host/" + instanceID(0): {"is running", "History"},
 		"run/acme/shop/1000":    {"Request asked asked for 3", "History"},

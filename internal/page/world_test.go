@@ -14,6 +14,7 @@ import (
 	compute "github.com/remuda-ci/remuda/internal/compute/memory"
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/meter"
 	"github.com/remuda-ci/remuda/internal/page"
 	"github.com/remuda-ci/remuda/internal/policy"
 	"github.com/remuda-ci/remuda/internal/policy/budget"
@@ -44,9 +45,10 @@ func newWorld(t testing.TB, change func(*page.Options)) *world {
 		Pools: map[string]fleet.Pool{"default": {
 			Name: "default", ResourceClasses: []string{"large"}, UsageClasses: lifecycle.UsageClasses, Policy: lifecycle.DefaultPolicy(),
 		}, "jobs": {Name: "jobs", ResourceClasses: []string{"large"}, UsageClasses: lifecycle.UsageClasses, Policy: lifecycle.DefaultPolicy()}},
-		Classes: map[string]fleet.Class{"large": {CPU: 2, MemoryMiB: 4096}},
-		Prices:  &price.List{Own: []price.Price{{InstanceType: "*", Dollars: 1}}},
-		Budgets: budget.List{{Repository: repository, Dollars: 1, WarnPercent: 50}},
+		Classes:   map[string]fleet.Class{"large": {CPU: 2, MemoryMiB: 4096}},
+		CallsMade: func() []meter.Calls { return nil },
+		Prices:    &price.List{Own: []price.Price{{InstanceType: "*", Dollars: 1}}},
+		Budgets:   budget.List{{Repository: repository, Dollars: 1, WarnPercent: 50}},
 		Jobs: &fleet.JobOptions{Store: w.store, GitHub: struct{ fleet.GitHubJobs }{}, Pools: map[string]fleet.JobPool{
 			"jobs": {JobPool: policy.JobPool{Maximum: 2}, Labels: []string{"small"}},
 		}},

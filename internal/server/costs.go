@@ -50,7 +50,10 @@ func (s *service) GetCost(ctx context.Context, req *remudav1.GetCostRequest) (*r
 	shown := report.Rows[:min(most, len(report.Rows))]
 	resp := &remudav1.GetCostResponse{
 		Since: report.Since, Until: report.Until, MoreRows: bounded(len(report.Rows) - len(shown)), Total: cost(report.Total),
-		UnpricedTypes: report.Unpriced, Rough: report.Rough,
+		UnpricedTypes: report.Unpriced, Rough: report.Rough, CallDollars: report.CallDollars,
+	}
+	for _, calls := range report.Calls {
+		resp.Calls = append(resp.Calls, callCost(calls))
 	}
 	for _, row := range shown {
 		resp.Rows = append(resp.Rows, cost(row))
@@ -65,6 +68,13 @@ func cost(r fleet.CostRow) *remudav1.Cost {
 		JobId: r.Job.ID, JobName: r.Job.Title,
 		Idle: durationpb.New(r.Idle), Boot: durationpb.New(r.Boot), Busy: durationpb.New(r.Busy), Clean: durationpb.New(r.Clean),
 		Dollars: r.Dollars, Unpriced: durationpb.New(r.Unpriced),
+	}
+}
+
+func callCost(r fleet.CallRow) *remudav1.CallCost {
+	return &remudav1.CallCost{
+		Day: r.Day, Caller: r.Caller, Service: r.Service, Requests: r.Requests, ReadUnits: r.ReadUnits, WriteUnits: r.WriteUnits,
+		Dollars: r.Dollars, Estimated: r.Estimated, Rough: r.Rough,
 	}
 }
 

@@ -13,7 +13,9 @@ import (
 )
 
 // prices are those of the fleet. Those of m5 are built in, and so rough in another region.
-var prices = price.List{Own: []price.Price{{InstanceType: "c6i.*", Dollars: 64}}, Region: "eu-west-1"}
+var prices = price.List{
+	Own: []price.Price{{InstanceType: "c6i.*", Dollars: 64}}, Calls: []price.CallPrice{{Unit: price.QueueRequest, Dollars: 7}}, Region: "eu-west-1",
+}
 
 // spentToday is what used costs a run by these prices: a minute of boot and an hour of work.
 var spentToday = 64 * (61 * time.Minute).Hours()
@@ -61,6 +63,27 @@ func usedByJob(f *fieldWorld) {
 	f.must(f.store.CreateJobTime(f.t.Context(), job))
 }
 
+// calledOnADay is usedOne, and what two replicas called on that day and one on the next.
+func calledOnADay(f *fieldWorld) {
+	usedOne(f)
+	keep := func(day, replica string, calls ...meter.Calls) {
+		row := meter.NewCallsOfDay(day, replica)
+		row.Services = calls
+		_, err := f.store.UpdateCallsOfDay(f.t.Context(), row)
+		f.must(err)
+	}
+	keep(daysAgo(5), "a", meter.Calls{Service: "dynamodb", Requests: 1500, HalfReads: 1000, Writes: 600}, meter.Calls{Service: "ec2", Requests: 70})
+	keep(daysAgo(5), "b", meter.Calls{Service: "dynamodb", Requests: 500, HalfReads: 1, Writes: 300}, meter.Calls{Service: "sqs", Requests: 1e6})
+	keep(daysAgo(4), "a", meter.Calls{Service: "dynamodb", Requests: 9})
+}
+
+// agentsOfOne are the calls of the agent of usedOne: 4 minutes without a job and 60 with a run.
+func agentsOfOne(day string) *remudav1.CallCost {
+	return &remudav1.CallCost{
+		Day: day, Caller: "agents", Service: "dynamodb", Requests: 1200 + 256, ReadUnits: 600, WriteUnits: 256, Dollars: (600*0.125 + 256*0.625) / 1e6, Estimated: true, Rough: true,
+	}
+}
+
 // roughCost is what an hour of m5.large costs.
 func roughCost() float64 {
 	dollars, _, _ := prices.Of("m5.large", "spot")
@@ -85,6 +108,21 @@ func costOf(hosts int, pool bool, row *remudav1.Cost) *remudav1.Cost {
 
 // costRows have a row for each field of GetCost.
 var costRows = []fieldRow{
+	{
+		method: "GetCost", prepare: calledOnADay, req: &remudav1.GetCostRequest{Since: daysAgo(5), Until: daysAgo(5), By: remudav1.CostBy_COST_BY_DAY},
+		want: &remudav1.GetCostResponse{
+			Since: daysAgo(5), Until: daysAgo(5), Rough: true,
+			Rows:  []*remudav1.Cost{costOf(1, true, &remudav1.Cost{Day: daysAgo(5), Dollars: poolCost()})},
+			Total: costOf(1, true, &remudav1.Cost{Dollars: poolCost()}),
+			Calls: []*remudav1.CallCost{
+				{Day: daysAgo(5), Caller: "controld", Service: "dynamodb", Requests: 2000, ReadUnits: 500.5, WriteUnits: 900, Dollars: (500.5*0.125 + 900*0.625) / 1e6, Rough: true},
+				{Day: daysAgo(5), Caller: "controld", Service: "ec2", Requests: 70},
+				{Day: daysAgo(5), Caller: "controld", Service: "sqs", Requests: 1e6, Dollars: 7},
+				agentsOfOne(daysAgo(5)),
+			},
+			CallDollars: (500.5*0.125+900*0.625)/1e6 + 7 + agentsOfOne("").GetDollars(),
+		},
+	},
 	{
 		method: "GetCost", prepare: usedHosts, req: &remudav1.GetCostRequest{
 			Since: daysAgo(5), Until: daysAgo(5), By: remudav1.CostBy_COST_BY_WORKFLOW, Repository: repository, Pool: "full", RunId: "7", RowLimit: 1,
@@ -136,6 +174,7 @@ var costRows = []fieldRow{
 			Since: daysAgo(29), Until: daysAgo(0), Rough: true,
 			Rows:  []*remudav1.Cost{costOf(1, true, &remudav1.Cost{InstanceType: "m5.large", UsageClass: "spot", Dollars: poolCost()})},
 			Total: costOf(1, true, &remudav1.Cost{Dollars: poolCost()}),
+			Calls: []*remudav1.CallCost{agentsOfOne("")}, CallDollars: agentsOfOne("").GetDollars(),
 		},
 	},
 	{
@@ -144,6 +183,7 @@ var costRows = []fieldRow{
 			Since: daysAgo(29), Until: daysAgo(0), Rough: true,
 			Rows:  []*remudav1.Cost{costOf(1, true, &remudav1.Cost{Pool: "full", Dollars: poolCost()})},
 			Total: costOf(1, true, &remudav1.Cost{Dollars: poolCost()}),
+			Calls: []*remudav1.CallCost{agentsOfOne("")}, CallDollars: agentsOfOne("").GetDollars(),
 		},
 	},
 	{
@@ -152,6 +192,7 @@ var costRows = []fieldRow{
 			Since: daysAgo(29), Until: daysAgo(0), Rough: true,
 			Rows:  []*remudav1.Cost{costOf(1, true, &remudav1.Cost{Day: daysAgo(5), Dollars: poolCost()})},
 			Total: costOf(1, true, &remudav1.Cost{Dollars: poolCost()}),
+			Calls: []*remudav1.CallCost{agentsOfOne(daysAgo(5))}, CallDollars: agentsOfOne("").GetDollars(),
 		},
 	},
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/fleethold"
+	"github.com/remuda-ci/remuda/internal/lifecycle/meter"
 	queue "github.com/remuda-ci/remuda/internal/queue/memory"
 	"github.com/remuda-ci/remuda/internal/server"
 	"github.com/remuda-ci/remuda/internal/services/model"
@@ -100,7 +101,7 @@ func newWorldOf(t testing.TB, callers server.Callers, change ...func(*fleet.Opti
 	}
 	w := &world{store: &hosts{Store: store.New(time.Now)}, github: &tokens{}, cloud: cloud, log: &buffer{}, counts: &counts{calls: map[string]int{}}}
 	o := fleet.Options{
-		Prices: &prices, Budgets: budgets,
+		Prices: &prices, CallsMade: func() []meter.Calls { return nil }, Budgets: budgets,
 		Store: w.store, Guards: w.store, Queue: queue.New(time.Now), Compute: cloud, GitHub: w.github, Replica: "test",
 		Pools: map[string]fleet.Pool{"default": {
 			Name: "default", ResourceClasses: []string{"large"}, UsageClasses: lifecycle.UsageClasses,

@@ -59,6 +59,23 @@ var Days = define(Spec[meter.Day]{
 	Large: []Large[meter.Day]{{"entries", func(d *meter.Day) any { return &d.Entries }, maxDay}},
 })
 
+// CallsByMonth lists the calls of the replicas in a month, by day and replica.
+var CallsByMonth = &Index{Name: "calls of a month", By: []string{"service"}}
+
+// CallDays are the calls to AWS that each replica made on each day.
+var CallDays = define(Spec[meter.CallsOfDay]{
+	Name:       "calls",
+	Label:      func(key Key) string { return "calls of " + key[1] },
+	Key:        func(d *meter.CallsOfDay) Key { return Key{d.Month, d.Name} },
+	KeyColumns: []string{"service", "id"},
+	Version:    func(d *meter.CallsOfDay) *int64 { return &d.Version },
+	Expires:    func(d *meter.CallsOfDay) time.Time { return d.ExpiresAt },
+	Upsert:     true,
+	Blank:      func(key Key) meter.CallsOfDay { return meter.CallsOfDay{Month: key[0], Name: key[1]} },
+	Indexes:    []*Index{CallsByMonth},
+	SQL:        Table{Name: "workers", Prefix: "calls/"}, Dynamo: Table{Name: "requests", Prefix: "calls/"},
+})
+
 // CreateReading writes a reading: ErrExists if it is written.
 func (s Store) CreateReading(ctx context.Context, r meter.Reading) error {
 	return create(ctx, s, Readings, r)
@@ -97,4 +114,19 @@ func (s Store) UpdateDay(ctx context.Context, d meter.Day) (meter.Day, error) {
 // DaysOfMonth lists the sums of the days of a month ("2026-11"), in their order.
 func (s Store) DaysOfMonth(ctx context.Context, month string) ([]meter.Day, error) {
 	return listAll(ctx, s, Days, Query{Op: "days_of_month", Index: DaysByMonth, Partitions: [][]string{{month}}, Stale: true})
+}
+
+// CallsOfDay reads the calls of a replica on a day. Those that were never written are none, of version 0.
+func (s Store) CallsOfDay(ctx context.Context, month, name string) (meter.CallsOfDay, error) {
+	return get(ctx, s, CallDays, Key{month, name})
+}
+
+// UpdateCallsOfDay replaces the calls of a replica on a day whose stored version is d.Version (0: there are none): else ErrConflict.
+func (s Store) UpdateCallsOfDay(ctx context.Context, d meter.CallsOfDay) (meter.CallsOfDay, error) {
+	return update(ctx, s, CallDays, d)
+}
+
+// CallsOfMonth lists the calls of all replicas in a month ("2026-11"), by day and replica.
+func (s Store) CallsOfMonth(ctx context.Context, month string) ([]meter.CallsOfDay, error) {
+	return listAll(ctx, s, CallDays, Query{Op: "calls_of_month", Index: CallsByMonth, Partitions: [][]string{{month}}, Stale: true})
 }

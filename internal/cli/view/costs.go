@@ -83,26 +83,57 @@ func times(c *remudav1.Cost) []time.Duration {
 // Costs is a row for each of a kind, and the sum of all. HOSTS are those that runs got.
 func Costs(by remudav1.CostBy, report *remudav1.GetCostResponse) table.Table {
 	names := costKinds[max(0, slices.IndexFunc(costKinds, func(k costKind) bool { return k.by == by }))]
-	t := table.Table{Head: append(append(append([]string{}, names.head...), "DOLLARS", "HOSTS"), costTimes...)}
-	add := func(name []string, c *remudav1.Cost, style table.Style) {
-		row := table.Row(append(name, dollars(c), strconv.FormatInt(c.GetHosts(), 10))...)
+	t := costTable{calls: len(report.GetCalls()) > 0}
+	t.Head = append(append(append([]string{}, names.head...), "DOLLARS", "HOSTS"), costTimes...)
+	if t.calls {
+		t.Head = append(t.Head, "CALLS")
+	}
+	onDay := map[string]float64{}
+	for _, c := range report.GetCalls() {
+		onDay[c.GetDay()] += c.GetDollars()
+	}
+	for _, c := range report.GetRows() {
+		called := ""
+		if by == remudav1.CostBy_COST_BY_DAY {
+			called = amount(onDay[c.GetDay()])
+		}
+		t.add(names.of(c), c, called, table.Plain)
+	}
+	named := func(name string) []string { return append([]string{name}, make([]string, len(names.head)-1)...) }
+	for _, c := range callLines(report) {
+		t.add(named(c.name), nil, amount(c.dollars), table.Plain)
+	}
+	if len(t.Rows) > 0 {
+		t.add(named("total"), report.GetTotal(), amount(report.GetCallDollars()), table.Strong)
+	}
+	return t.Table
+}
+
+// costTable is a table of costs; with calls it has a column of what calls to AWS cost.
+type costTable struct {
+	table.Table
+	calls bool
+}
+
+// add adds a row, of calls alone if no hosts are given.
+func (t *costTable) add(name []string, c *remudav1.Cost, called string, style table.Style) {
+	row := table.Row(name...)
+	switch {
+	case c == nil:
+		row = append(row, make([]table.Cell, 2+len(costTimes))...)
+	default:
+		row = append(row, table.Row(dollars(c), strconv.FormatInt(c.GetHosts(), 10))...)
 		for _, d := range times(c) {
 			row = append(row, table.Cell{Text: Span(d)})
 		}
-		for i := range row {
-			row[i].Style = style
-		}
-		t.Rows = append(t.Rows, row)
 	}
-	for _, c := range report.GetRows() {
-		add(names.of(c), c, table.Plain)
+	if t.calls {
+		row = append(row, table.Cell{Text: called})
 	}
-	if len(report.GetRows()) > 0 {
-		total := make([]string, len(names.head))
-		total[0] = "total"
-		add(total, report.GetTotal(), table.Strong)
+	for i := range row {
+		row[i].Style = style
 	}
-	return t
+	t.Rows = append(t.Rows, row)
 }
 
 // dollars is an amount, and "-" where nothing has a price.
@@ -114,10 +145,14 @@ func dollars(c *remudav1.Cost) string {
 	if all > 0 && c.GetUnpriced().AsDuration() >= all {
 		return "-"
 	}
-	if c.GetDollars() < 1 {
-		return fmt.Sprintf("%.4f", c.GetDollars())
+	return amount(c.GetDollars())
+}
+
+func amount(dollars float64) string {
+	if dollars < 1 {
+		return fmt.Sprintf("%.4f", dollars)
 	}
-	return fmt.Sprintf("%.2f", c.GetDollars())
+	return fmt.Sprintf("%.2f", dollars)
 }
 
 // CostNotes says what a reader must know of a report.
@@ -132,7 +167,7 @@ func CostNotes(report *remudav1.GetCostResponse) []string {
 	if report.GetRough() {
 		notes = append(notes, "Some prices are rough: a share of on-demand for spot, or those of us-east-1. Set cost.prices in controld's configuration.")
 	}
-	return notes
+	return append(notes, callNotes(report)...)
 }
 
 // some is a list without most of its entries, if it is long.
@@ -151,12 +186,13 @@ func some(list []string) string {
 	return text
 }
 
-// WriteCosts writes the rows of a report as CSV, with times in seconds.
+// WriteCosts writes the rows of a report as CSV, with times in seconds. The rows of calls to AWS have columns of their own.
 func WriteCosts(out io.Writer, report *remudav1.GetCostResponse) error {
 	w := csv.NewWriter(out)
 	_ = w.Write([]string{
 		"day", "pool", "instance_type", "usage_class", "repository", "workflow", "run_id", "run_attempt", "job_id", "job_name", "hosts",
 		"boot_seconds", "busy_seconds", "clean_seconds", "idle_seconds", "unpriced_seconds", "dollars",
+		"caller", "service", "requests", "read_units", "write_units", "call_dollars", "estimated",
 	})
 	for _, c := range report.GetRows() {
 		row := []string{
@@ -166,7 +202,10 @@ func WriteCosts(out io.Writer, report *remudav1.GetCostResponse) error {
 		for _, d := range append(times(c), c.GetUnpriced().AsDuration()) {
 			row = append(row, strconv.FormatFloat(d.Seconds(), 'f', 3, 64))
 		}
-		_ = w.Write(append(row, strconv.FormatFloat(c.GetDollars(), 'f', 6, 64)))
+		_ = w.Write(append(append(row, strconv.FormatFloat(c.GetDollars(), 'f', 6, 64)), make([]string, callColumns)...))
+	}
+	for _, c := range report.GetCalls() {
+		_ = w.Write(callCells(c))
 	}
 	w.Flush()
 	return w.Error()

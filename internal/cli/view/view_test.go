@@ -292,6 +292,64 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
+// shownLines are the lines of a table, without the space between its columns.
+func shownLines(got table.Table) []string {
+	lines := []string{strings.Join(got.Head, " ")}
+	for _, row := range got.Rows {
+		var texts []string
+		for _, c := range row {
+			texts = append(texts, c.Shown())
+		}
+		lines = append(lines, strings.Join(texts, " "))
+	}
+	return lines
+}
+
+// The calls to AWS have a column and rows of their own, by day the column of each day, and leave the sums of machines as they are.
+func TestCostsOfCalls(t *testing.T) {
+	row := &remudav1.Cost{Day: "2026-11-26", Hosts: 1, Busy: durationpb.New(time.Hour), Dollars: 2, JobId: 7, JobName: "=x"}
+	report := func(days ...string) *remudav1.GetCostResponse {
+		r := &remudav1.GetCostResponse{Rows: []*remudav1.Cost{row}, Total: row}
+		for _, day := range days {
+			r.Calls = append(r.Calls, &remudav1.CallCost{Day: day, Caller: "controld", Service: "dynamodb", Requests: 10, ReadUnits: 1.5, WriteUnits: 3, Dollars: 0.5},
+				&remudav1.CallCost{Day: day, Caller: "agents", Service: "dynamodb", Requests: 20, Dollars: 1, Estimated: true, Rough: true})
+			r.CallDollars += 1.5
+		}
+		return r
+	}
+	for name, tt := range map[string]struct {
+		by     remudav1.CostBy
+		report *remudav1.GetCostResponse
+		want   []string
+	}{
+		"by pool": {remudav1.CostBy_COST_BY_POOL, report(""), []string{
+			"POOL DOLLARS HOSTS BOOT BUSY CLEAN IDLE CALLS", "- 2.00 1 0s 1h 0s 0s -", "(calls of controld: dynamodb) - - - - - - 0.5000", "(calls of agents: dynamodb) - - - - - - 1.00",
+			"total 2.00 1 0s 1h 0s 0s 1.50",
+		}},
+		"by day": {remudav1.CostBy_COST_BY_DAY, report("2026-11-26", "2026-11-27"), []string{
+			"DAY DOLLARS HOSTS BOOT BUSY CLEAN IDLE CALLS", "2026-11-26 2.00 1 0s 1h 0s 0s 1.50", "2026-11-27 - - - - - - 1.50", "total 2.00 1 0s 1h 0s 0s 3.00",
+		}},
+	} {
+		if got := shownLines(view.Costs(tt.by, tt.report)); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
+	}
+	notes := strings.Join(view.CostNotes(report("")), "\n")
+	if !strings.Contains(notes, "agents are estimated") || !strings.Contains(notes, "cost.call_prices") {
+		t.Errorf("the notes are %q", notes)
+	}
+	var csv strings.Builder
+	err := view.WriteCosts(&csv, report("2026-11-26"))
+	lines := strings.Split(csv.String(), "\n")
+	want := []string{
+		"2026-11-26,,,,,,,0,7,'=x,1,0.000,3600.000,0.000,0.000,0.000,2.000000,,,,,,,", "2026-11-26,,,,,,,,,,,,,,,,,controld,dynamodb,10,1.5,3,0.500000,false",
+		"2026-11-26,,,,,,,,,,,,,,,,,agents,dynamodb,20,0.0,0,1.000000,true", "",
+	}
+	if err != nil || !slices.Equal(lines[1:], want) || strings.Count(lines[0], ",") != strings.Count(lines[1], ",") {
+		t.Errorf("%v: %q, want %q", err, lines, want)
+	}
+}
+
 func TestCosts(t *testing.T) {
 	span := func(d time.Duration) *durationpb.Duration { return durationpb.New(d) }
 	shop := &remudav1.Cost{Repository: "acme/shop", Workflow: "=CI", RunId: "41", RunAttempt: 2, Hosts: 3, Boot: span(time.Minute), Busy: span(2 * time.Hour), Dollars: 0.1632}
@@ -303,21 +361,14 @@ func TestCosts(t *testing.T) {
 		"owner":      {"OWNER DOLLARS HOSTS BOOT BUSY CLEAN IDLE"},
 		"workflow":   {"REPOSITORY WORKFLOW DOLLARS HOSTS BOOT BUSY CLEAN IDLE", "acme/shop =CI 0.1632 3 1m 2h 0s 0s", "(the pool) - - 0 0s 0s 5s 1d6h"},
 		"run":        {"RUN ATTEMPT WORKFLOW DOLLARS HOSTS BOOT BUSY CLEAN IDLE", "acme/shop/41 2 =CI 0.1632 3 1m 2h 0s 0s", "(the pool) - - - 0 0s 0s 5s 1d6h"},
+		"job":        {"RUN ATTEMPT WORKFLOW JOB JOB ID DOLLARS HOSTS BOOT BUSY CLEAN IDLE", "acme/shop/41 2 =CI - - 0.1632 3 1m 2h 0s 0s", "(the pool) - - - - - 0 0s 0s 5s 1d6h"},
 		"pool":       {"POOL DOLLARS HOSTS BOOT BUSY CLEAN IDLE"}, "day": {"DAY DOLLARS HOSTS BOOT BUSY CLEAN IDLE"}, "type": {"TYPE USAGE DOLLARS HOSTS BOOT BUSY CLEAN IDLE"},
 	} {
 		by, ok := view.CostBy(kind)
 		if !ok {
 			t.Errorf("%s is no kind of rows", kind)
 		}
-		got := view.Costs(by, report)
-		lines := []string{strings.Join(got.Head, " ")}
-		for _, row := range got.Rows {
-			var texts []string
-			for _, c := range row {
-				texts = append(texts, c.Shown())
-			}
-			lines = append(lines, strings.Join(texts, " "))
-		}
+		lines := shownLines(view.Costs(by, report))
 		if len(lines) != 4 || !slices.Equal(lines[:len(want)], want) {
 			t.Errorf("by %s: %q, want %q", kind, lines, want)
 		}
@@ -332,7 +383,7 @@ func TestCosts(t *testing.T) {
 		}
 	}
 	var csv strings.Builder
-	if err := view.WriteCosts(&csv, report); err != nil || !strings.Contains(csv.String(), ",acme/shop,'=CI,41,2,3,60.000,7200.000,0.000,0.000,0.000,0.163200\n") {
+	if err := view.WriteCosts(&csv, report); err != nil || !strings.Contains(csv.String(), ",acme/shop,'=CI,41,2,,,3,60.000,7200.000,0.000,0.000,0.000,0.163200,,,,,,,\n") {
 		t.Errorf("%v:\n%s", err, &csv)
 	}
 }

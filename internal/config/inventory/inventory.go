@@ -103,7 +103,7 @@ func withEverything() *config.Config {
 	c.Pools = map[string]config.Pool{config.DefaultPool: pool}
 	c.ScaleDown = &config.ScaleDown{Idle: []config.IdlePeriod{{}}}
 	c.ScaleDown.SetDefaults()
-	c.Cost.Prices = []price.Price{{}}
+	c.Cost.Prices, c.Cost.CallPrices = []price.Price{{}}, []price.CallPrice{{}}
 	c.Limits.Budgets = budget.List{{WarnPercent: budget.DefaultWarnPercent}}
 	c.Services = map[string]config.Service{"x": {Queue: config.ServiceQueue{PostgREST: &config.PostgREST{Stalled: &config.Stalled{}}}}}
 	c.Services["x"].Queue.PostgREST.Stalled.SetDefaults()

@@ -19,7 +19,7 @@ func TestCost(t *testing.T) {
 	s.must("release", "acme/shop/41", "--wait")
 	type row struct {
 		Repository, RunID, JobID, Hosts, Busy string
-		Dollars                        float64
+		Dollars                               float64
 	}
 	report := func(args ...string) (rows []row) {
 		var r struct{ Rows []row }

@@ -65,7 +65,8 @@ func (b *Budgets) Against(ctx context.Context, repository string, now time.Time)
 func (b *Budgets) read(ctx context.Context, now time.Time) (knownUses, error) {
 	today := meter.DayOf(now)
 	month := meter.MonthOf(today)
-	report, err := b.Costs.Report(ctx, Query{By: ByRepository, Since: month + "-01", Until: today}, now)
+	machines := Costs{Store: b.Costs.Store, Prices: b.Costs.Prices}
+	report, err := machines.Report(ctx, Query{By: ByRepository, Since: month + "-01", Until: today}, now)
 	if err != nil {
 		return knownUses{}, fmt.Errorf("read how much of the budgets is used: %w", err)
 	}

@@ -21,6 +21,8 @@ type Costs struct {
 	Store  ports.Store
 	Prices price.List
 	Ops    *op.Driver
+	// Calls: the calls to AWS are kept, and so are in reports.
+	Calls bool
 }
 
 // DaysEvery is how often the last days are summed up: a day is first asked for as a whole when it is over, and its last

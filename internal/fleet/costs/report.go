@@ -95,6 +95,10 @@ type Report struct {
 	// region, and not what is paid.
 	Unpriced []string
 	Rough    bool
+
+	// Calls are what controld and the agents called of AWS, and CallDollars what that cost. It is not in Total.
+	Calls       []CallRow
+	CallDollars float64
 }
 
 // oldest is how many days back a query may begin, and oldestRun one that asks for runs or jobs.
@@ -149,11 +153,15 @@ func (c *Costs) Report(ctx context.Context, q Query, now time.Time) (Report, err
 	if err != nil {
 		return Report{}, err
 	}
-	b := &builder{q: q, prices: c.Prices, sums: meter.Sums{}}
+	b := &builder{q: q, prices: c.Prices, sums: meter.Sums{}, days: map[string]meter.Times{}}
 	if err := c.read(ctx, b, now); err != nil {
 		return Report{}, fmt.Errorf("report costs: %w", err)
 	}
-	return b.report(), nil
+	report := b.report()
+	if err := c.addCalls(ctx, b, &report); err != nil {
+		return Report{}, fmt.Errorf("report costs: %w", err)
+	}
+	return report, nil
 }
 
 // builder adds up entries as they are read: those of a whole month would be too many to keep.
@@ -164,6 +172,8 @@ type builder struct {
 	sums meter.Sums
 	// jobs are those that the entries are split by, in a report by job.
 	jobs meter.JobTimes
+	// days are the times of all hosts, by day.
+	days map[string]meter.Times
 }
 
 // addCycle adds a part of the life of a host.
@@ -183,6 +193,7 @@ func (b *builder) add(entries []meter.Entry) error {
 		if !b.q.asksFor(e) {
 			continue
 		}
+		b.days[e.Day] = b.days[e.Day].Plus(e.Times)
 		kind := kinds[b.q.By](e)
 		kind.InstanceType, kind.UsageClass = e.InstanceType, e.UsageClass
 		if b.sums.Add(kind, e); len(b.sums) > mostSums {

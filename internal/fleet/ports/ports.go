@@ -100,6 +100,13 @@ type Store interface {
 	// DaysOfMonth lists the sums of the days of a month ("2026-11"), in their order. The newest may be missing.
 	DaysOfMonth(ctx context.Context, month string) ([]meter.Day, error)
 
+	// CallsOfDay reads the calls to AWS of a replica on a day. Those that were never written are none, of version 0.
+	CallsOfDay(ctx context.Context, month, name string) (meter.CallsOfDay, error)
+	// UpdateCallsOfDay replaces the calls whose stored version is d.Version (0: there are none): else ErrConflict.
+	UpdateCallsOfDay(ctx context.Context, d meter.CallsOfDay) (meter.CallsOfDay, error)
+	// CallsOfMonth lists the calls of all replicas in a month ("2026-11"), by day and replica. The newest may be missing.
+	CallsOfMonth(ctx context.Context, month string) ([]meter.CallsOfDay, error)
+
 	// Lease reads a lease: ErrNotFound if no replica ever held it.
 	Lease(ctx context.Context, name string) (replicas.Lease, error)
 	// TakeLease writes the lease if its stored version is still l.Version (0:

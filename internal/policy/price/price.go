@@ -33,6 +33,8 @@ type List struct {
 	// SpotShare is what spot costs, as a share of the built-in on-demand price.
 	SpotShare float64
 	Region    string
+	// Calls are what the calls to AWS cost. The first that matches counts, before the built-in ones.
+	Calls []CallPrice
 }
 
 // DefaultSpotPercent is about what spot capacity costs of on-demand: AWS speaks of up to 90 % off, and of other prices by the hour,

@@ -48,7 +48,7 @@ type anyKind interface {
 
 // kinds are all of them.
 var kinds = []anyKind{
-	instances, requests, webhooks, jobs, work, workers, services, slotTables, fleetHolds, breakers, ledgers, leases, days, checkTables,
+	instances, requests, webhooks, jobs, work, workers, services, slotTables, fleetHolds, breakers, ledgers, leases, days, checkTables, callDays,
 }
 
 // cases are those that every kind has.

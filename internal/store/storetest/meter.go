@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -34,12 +35,34 @@ var days = kind[meter.Day]{
 	},
 }
 
+var callDays = kind[meter.CallsOfDay]{
+	KindOf: store.CallDays, noun: "the calls of a day", blank: true,
+	keys:    []store.Key{{"2026-03", "2026-03-04/a"}, {"2026-03", "2026-03-04/b"}, {"2026-04", "2026-04-01/a"}},
+	strange: []store.Key{{"2026-03", "2026-03-04/c"}},
+	full: func(key store.Key) meter.CallsOfDay {
+		return meter.CallsOfDay{
+			Month: key[0], Name: key[1], Services: []meter.Calls{{Service: "dynamodb", Requests: 1, HalfReads: 2, Writes: 3}},
+			Version: 1, ExpiresAt: start.Add(time.Hour),
+		}
+	},
+	bare:   func(key store.Key) meter.CallsOfDay { return meter.CallsOfDay{Month: key[0], Name: key[1]} },
+	update: store.Store.UpdateCallsOfDay,
+	get: func(s store.Store, ctx context.Context, key store.Key) (meter.CallsOfDay, error) {
+		return s.CallsOfDay(ctx, key[0], key[1])
+	},
+	lists: map[string]func(context.Context, store.Store) ([]meter.CallsOfDay, error){
+		"the calls of its month": func(ctx context.Context, s store.Store) ([]meter.CallsOfDay, error) {
+			return s.CallsOfMonth(ctx, "2026-03")
+		},
+	},
+}
+
 var _ = add(group{name: "the time of hosts", tests: append([]suiteTest{
 	{"readings of a day come back in the order of their ends", testReadings},
 	{"a reading is written once", testReadingOnce},
 	{"times of the jobs of a day come back in the order of their ends", testJobTimes},
 	{"days of a month come in their order", testDaysOfMonth},
-}, days.cases()...)})
+}, slices.Concat(days.cases(), callDays.cases())...)})
 
 // fullReading has a value in every attribute.
 func fullReading(end time.Duration) meter.Reading {

@@ -274,7 +274,12 @@ type GetCostResponse struct {
 	// Instance types that have no price. Their time is in no row's dollars.
 	UnpricedTypes []string `protobuf:"bytes,6,rep,name=unpriced_types,json=unpricedTypes,proto3" json:"unpriced_types,omitempty"`
 	// Some prices are rough: the share of the on-demand price for spot, or the price of another region.
-	Rough         bool `protobuf:"varint,7,opt,name=rough,proto3" json:"rough,omitempty"`
+	Rough bool `protobuf:"varint,7,opt,name=rough,proto3" json:"rough,omitempty"`
+	// What controld and the agents called of AWS on these days, by service, and by day if the rows are. It is in no row and not in the total.
+	// Empty for a fleet outside AWS, and if the report is of one repository, owner, pool or run.
+	Calls []*CallCost `protobuf:"bytes,8,rep,name=calls,proto3" json:"calls,omitempty"`
+	// US dollars for all of these calls.
+	CallDollars   float64 `protobuf:"fixed64,9,opt,name=call_dollars,json=callDollars,proto3" json:"call_dollars,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -358,6 +363,138 @@ func (x *GetCostResponse) GetRough() bool {
 	return false
 }
 
+func (x *GetCostResponse) GetCalls() []*CallCost {
+	if x != nil {
+		return x.Calls
+	}
+	return nil
+}
+
+func (x *GetCostResponse) GetCallDollars() float64 {
+	if x != nil {
+		return x.CallDollars
+	}
+	return 0
+}
+
+// CallCost is the calls to one service of AWS, and what they cost.
+type CallCost struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The day, in UTC. Empty: all days of the report.
+	Day string `protobuf:"bytes,1,opt,name=day,proto3" json:"day,omitempty"`
+	// Who called: "controld", all replicas together and up to the last hour, or "agents".
+	Caller string `protobuf:"bytes,2,opt,name=caller,proto3" json:"caller,omitempty"`
+	// The service, as IAM names it: "dynamodb", "sqs", "ec2". Those other than these first two cost nothing.
+	Service string `protobuf:"bytes,3,opt,name=service,proto3" json:"service,omitempty"`
+	// Requests, each try for itself.
+	Requests int64 `protobuf:"varint,4,opt,name=requests,proto3" json:"requests,omitempty"`
+	// Read request units of DynamoDB.
+	ReadUnits float64 `protobuf:"fixed64,5,opt,name=read_units,json=readUnits,proto3" json:"read_units,omitempty"`
+	// Write request units of DynamoDB.
+	WriteUnits float64 `protobuf:"fixed64,6,opt,name=write_units,json=writeUnits,proto3" json:"write_units,omitempty"`
+	// US dollars.
+	Dollars float64 `protobuf:"fixed64,7,opt,name=dollars,proto3" json:"dollars,omitempty"`
+	// Nothing counted these calls: they follow from the time of the hosts.
+	Estimated bool `protobuf:"varint,8,opt,name=estimated,proto3" json:"estimated,omitempty"`
+	// The price is that of another region.
+	Rough         bool `protobuf:"varint,9,opt,name=rough,proto3" json:"rough,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CallCost) Reset() {
+	*x = CallCost{}
+	mi := &file_remuda_v1_cost_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CallCost) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CallCost) ProtoMessage() {}
+
+func (x *CallCost) ProtoReflect() protoreflect.Message {
+	mi := &file_remuda_v1_cost_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CallCost.ProtoReflect.Descriptor instead.
+func (*CallCost) Descriptor() ([]byte, []int) {
+	return file_remuda_v1_cost_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *CallCost) GetDay() string {
+	if x != nil {
+		return x.Day
+	}
+	return ""
+}
+
+func (x *CallCost) GetCaller() string {
+	if x != nil {
+		return x.Caller
+	}
+	return ""
+}
+
+func (x *CallCost) GetService() string {
+	if x != nil {
+		return x.Service
+	}
+	return ""
+}
+
+func (x *CallCost) GetRequests() int64 {
+	if x != nil {
+		return x.Requests
+	}
+	return 0
+}
+
+func (x *CallCost) GetReadUnits() float64 {
+	if x != nil {
+		return x.ReadUnits
+	}
+	return 0
+}
+
+func (x *CallCost) GetWriteUnits() float64 {
+	if x != nil {
+		return x.WriteUnits
+	}
+	return 0
+}
+
+func (x *CallCost) GetDollars() float64 {
+	if x != nil {
+		return x.Dollars
+	}
+	return 0
+}
+
+func (x *CallCost) GetEstimated() bool {
+	if x != nil {
+		return x.Estimated
+	}
+	return false
+}
+
+func (x *CallCost) GetRough() bool {
+	if x != nil {
+		return x.Rough
+	}
+	return false
+}
+
 // Cost is what hosts were used for, and what that cost. What is not the same in all of it is empty.
 type Cost struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -401,7 +538,7 @@ type Cost struct {
 
 func (x *Cost) Reset() {
 	*x = Cost{}
-	mi := &file_remuda_v1_cost_proto_msgTypes[2]
+	mi := &file_remuda_v1_cost_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -413,7 +550,7 @@ func (x *Cost) String() string {
 func (*Cost) ProtoMessage() {}
 
 func (x *Cost) ProtoReflect() protoreflect.Message {
-	mi := &file_remuda_v1_cost_proto_msgTypes[2]
+	mi := &file_remuda_v1_cost_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -426,7 +563,7 @@ func (x *Cost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cost.ProtoReflect.Descriptor instead.
 func (*Cost) Descriptor() ([]byte, []int) {
-	return file_remuda_v1_cost_proto_rawDescGZIP(), []int{2}
+	return file_remuda_v1_cost_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Cost) GetDay() string {
@@ -557,7 +694,7 @@ type ListBudgetsRequest struct {
 
 func (x *ListBudgetsRequest) Reset() {
 	*x = ListBudgetsRequest{}
-	mi := &file_remuda_v1_cost_proto_msgTypes[3]
+	mi := &file_remuda_v1_cost_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -569,7 +706,7 @@ func (x *ListBudgetsRequest) String() string {
 func (*ListBudgetsRequest) ProtoMessage() {}
 
 func (x *ListBudgetsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_remuda_v1_cost_proto_msgTypes[3]
+	mi := &file_remuda_v1_cost_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -582,7 +719,7 @@ func (x *ListBudgetsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBudgetsRequest.ProtoReflect.Descriptor instead.
 func (*ListBudgetsRequest) Descriptor() ([]byte, []int) {
-	return file_remuda_v1_cost_proto_rawDescGZIP(), []int{3}
+	return file_remuda_v1_cost_proto_rawDescGZIP(), []int{4}
 }
 
 // ListBudgetsResponse has them.
@@ -600,7 +737,7 @@ type ListBudgetsResponse struct {
 
 func (x *ListBudgetsResponse) Reset() {
 	*x = ListBudgetsResponse{}
-	mi := &file_remuda_v1_cost_proto_msgTypes[4]
+	mi := &file_remuda_v1_cost_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -612,7 +749,7 @@ func (x *ListBudgetsResponse) String() string {
 func (*ListBudgetsResponse) ProtoMessage() {}
 
 func (x *ListBudgetsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_remuda_v1_cost_proto_msgTypes[4]
+	mi := &file_remuda_v1_cost_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -625,7 +762,7 @@ func (x *ListBudgetsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBudgetsResponse.ProtoReflect.Descriptor instead.
 func (*ListBudgetsResponse) Descriptor() ([]byte, []int) {
-	return file_remuda_v1_cost_proto_rawDescGZIP(), []int{4}
+	return file_remuda_v1_cost_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ListBudgetsResponse) GetMonth() string {
@@ -670,7 +807,7 @@ type Budget struct {
 
 func (x *Budget) Reset() {
 	*x = Budget{}
-	mi := &file_remuda_v1_cost_proto_msgTypes[5]
+	mi := &file_remuda_v1_cost_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -682,7 +819,7 @@ func (x *Budget) String() string {
 func (*Budget) ProtoMessage() {}
 
 func (x *Budget) ProtoReflect() protoreflect.Message {
-	mi := &file_remuda_v1_cost_proto_msgTypes[5]
+	mi := &file_remuda_v1_cost_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -695,7 +832,7 @@ func (x *Budget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Budget.ProtoReflect.Descriptor instead.
 func (*Budget) Descriptor() ([]byte, []int) {
-	return file_remuda_v1_cost_proto_rawDescGZIP(), []int{5}
+	return file_remuda_v1_cost_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Budget) GetRepository() string {
@@ -755,7 +892,7 @@ const file_remuda_v1_cost_proto_rawDesc = "" +
 	"\x04pool\x18\x05 \x01(\tB#\xbaH \xd8\x01\x01r\x1b2\x19^[a-z0-9][a-z0-9-]{0,62}$R\x04pool\x12.\n" +
 	"\x06run_id\x18\x06 \x01(\tB\x17\xbaH\x14\xd8\x01\x01r\x0f2\r^[0-9]{1,20}$R\x05runId\x12'\n" +
 	"\trow_limit\x18\a \x01(\x05B\n" +
-	"\xbaH\a\x1a\x05\x18\x90N(\x00R\browLimit\"\xe3\x01\n" +
+	"\xbaH\a\x1a\x05\x18\x90N(\x00R\browLimit\"\xb1\x02\n" +
 	"\x0fGetCostResponse\x12\x14\n" +
 	"\x05since\x18\x01 \x01(\tR\x05since\x12\x14\n" +
 	"\x05until\x18\x02 \x01(\tR\x05until\x12#\n" +
@@ -763,7 +900,21 @@ const file_remuda_v1_cost_proto_rawDesc = "" +
 	"\tmore_rows\x18\x04 \x01(\x05R\bmoreRows\x12%\n" +
 	"\x05total\x18\x05 \x01(\v2\x0f.remuda.v1.CostR\x05total\x12%\n" +
 	"\x0eunpriced_types\x18\x06 \x03(\tR\runpricedTypes\x12\x14\n" +
-	"\x05rough\x18\a \x01(\bR\x05rough\"\xbd\x04\n" +
+	"\x05rough\x18\a \x01(\bR\x05rough\x12)\n" +
+	"\x05calls\x18\b \x03(\v2\x13.remuda.v1.CallCostR\x05calls\x12!\n" +
+	"\fcall_dollars\x18\t \x01(\x01R\vcallDollars\"\xf8\x01\n" +
+	"\bCallCost\x12\x10\n" +
+	"\x03day\x18\x01 \x01(\tR\x03day\x12\x16\n" +
+	"\x06caller\x18\x02 \x01(\tR\x06caller\x12\x18\n" +
+	"\aservice\x18\x03 \x01(\tR\aservice\x12\x1a\n" +
+	"\brequests\x18\x04 \x01(\x03R\brequests\x12\x1d\n" +
+	"\n" +
+	"read_units\x18\x05 \x01(\x01R\treadUnits\x12\x1f\n" +
+	"\vwrite_units\x18\x06 \x01(\x01R\n" +
+	"writeUnits\x12\x18\n" +
+	"\adollars\x18\a \x01(\x01R\adollars\x12\x1c\n" +
+	"\testimated\x18\b \x01(\bR\testimated\x12\x14\n" +
+	"\x05rough\x18\t \x01(\bR\x05rough\"\xbd\x04\n" +
 	"\x04Cost\x12\x10\n" +
 	"\x03day\x18\x01 \x01(\tR\x03day\x12\x12\n" +
 	"\x04pool\x18\x02 \x01(\tR\x04pool\x12#\n" +
@@ -830,36 +981,38 @@ func file_remuda_v1_cost_proto_rawDescGZIP() []byte {
 }
 
 var file_remuda_v1_cost_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_remuda_v1_cost_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_remuda_v1_cost_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_remuda_v1_cost_proto_goTypes = []any{
 	(CostBy)(0),                   // 0: remuda.v1.CostBy
 	(BudgetState)(0),              // 1: remuda.v1.BudgetState
 	(*GetCostRequest)(nil),        // 2: remuda.v1.GetCostRequest
 	(*GetCostResponse)(nil),       // 3: remuda.v1.GetCostResponse
-	(*Cost)(nil),                  // 4: remuda.v1.Cost
-	(*ListBudgetsRequest)(nil),    // 5: remuda.v1.ListBudgetsRequest
-	(*ListBudgetsResponse)(nil),   // 6: remuda.v1.ListBudgetsResponse
-	(*Budget)(nil),                // 7: remuda.v1.Budget
-	(*durationpb.Duration)(nil),   // 8: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 9: google.protobuf.Timestamp
+	(*CallCost)(nil),              // 4: remuda.v1.CallCost
+	(*Cost)(nil),                  // 5: remuda.v1.Cost
+	(*ListBudgetsRequest)(nil),    // 6: remuda.v1.ListBudgetsRequest
+	(*ListBudgetsResponse)(nil),   // 7: remuda.v1.ListBudgetsResponse
+	(*Budget)(nil),                // 8: remuda.v1.Budget
+	(*durationpb.Duration)(nil),   // 9: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 10: google.protobuf.Timestamp
 }
 var file_remuda_v1_cost_proto_depIdxs = []int32{
 	0,  // 0: remuda.v1.GetCostRequest.by:type_name -> remuda.v1.CostBy
-	4,  // 1: remuda.v1.GetCostResponse.rows:type_name -> remuda.v1.Cost
-	4,  // 2: remuda.v1.GetCostResponse.total:type_name -> remuda.v1.Cost
-	8,  // 3: remuda.v1.Cost.idle:type_name -> google.protobuf.Duration
-	8,  // 4: remuda.v1.Cost.boot:type_name -> google.protobuf.Duration
-	8,  // 5: remuda.v1.Cost.busy:type_name -> google.protobuf.Duration
-	8,  // 6: remuda.v1.Cost.clean:type_name -> google.protobuf.Duration
-	8,  // 7: remuda.v1.Cost.unpriced:type_name -> google.protobuf.Duration
-	9,  // 8: remuda.v1.ListBudgetsResponse.read_time:type_name -> google.protobuf.Timestamp
-	7,  // 9: remuda.v1.ListBudgetsResponse.budgets:type_name -> remuda.v1.Budget
-	1,  // 10: remuda.v1.Budget.state:type_name -> remuda.v1.BudgetState
-	11, // [11:11] is the sub-list for method output_type
-	11, // [11:11] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	5,  // 1: remuda.v1.GetCostResponse.rows:type_name -> remuda.v1.Cost
+	5,  // 2: remuda.v1.GetCostResponse.total:type_name -> remuda.v1.Cost
+	4,  // 3: remuda.v1.GetCostResponse.calls:type_name -> remuda.v1.CallCost
+	9,  // 4: remuda.v1.Cost.idle:type_name -> google.protobuf.Duration
+	9,  // 5: remuda.v1.Cost.boot:type_name -> google.protobuf.Duration
+	9,  // 6: remuda.v1.Cost.busy:type_name -> google.protobuf.Duration
+	9,  // 7: remuda.v1.Cost.clean:type_name -> google.protobuf.Duration
+	9,  // 8: remuda.v1.Cost.unpriced:type_name -> google.protobuf.Duration
+	10, // 9: remuda.v1.ListBudgetsResponse.read_time:type_name -> google.protobuf.Timestamp
+	8,  // 10: remuda.v1.ListBudgetsResponse.budgets:type_name -> remuda.v1.Budget
+	1,  // 11: remuda.v1.Budget.state:type_name -> remuda.v1.BudgetState
+	12, // [12:12] is the sub-list for method output_type
+	12, // [12:12] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_remuda_v1_cost_proto_init() }
@@ -873,7 +1026,7 @@ func file_remuda_v1_cost_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_remuda_v1_cost_proto_rawDesc), len(file_remuda_v1_cost_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   6,
+			NumMessages:   7,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
