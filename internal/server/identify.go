@@ -10,10 +10,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -252,41 +250,8 @@ var workerToken = secretfile.Kind{Noun: "token", Least: 32}
 // while the daemon runs: the new one is added, the callers get it, and then the old one is removed.
 type TokenSource func() ([]lifecycle.Secret, error)
 
-// TokenFile reads tokens from a file, one in each line, each of at least 32 bytes. An error names
-// the file and nothing of what is in it. The file is read again once it was replaced or has changed, not for
-// each call, since unknown callers can call too.
-func TokenFile(path string) TokenSource {
-	var (
-		mu     sync.Mutex
-		last   os.FileInfo // of the file as it was read; nil: to be read
-		tokens []lifecycle.Secret
-		wrong  error
-	)
-	return func() ([]lifecycle.Secret, error) {
-		info, err := os.Stat(path)
-		if err != nil {
-			return nil, fmt.Errorf("read tokens: %w", err)
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		if last != nil && os.SameFile(info, last) && info.ModTime().Equal(last.ModTime()) && info.Size() == last.Size() {
-			return tokens, wrong
-		}
-		last = nil
-		if time.Since(info.ModTime()) > settled {
-			last = info
-		}
-		if tokens, wrong = workerToken.Read(path); wrong != nil {
-			wrong = fmt.Errorf("read tokens: %w", wrong)
-		}
-		return tokens, wrong
-	}
-}
-
-// settled is for how long a file must not have changed before what was read of it is
-// kept: file systems tell times apart by a few milliseconds, some by a second or two,
-// and one that is written twice in that time would look the same.
-const settled = 3 * time.Second
+// TokenFile reads tokens from a file, one in each line, each of at least 32 bytes.
+func TokenFile(path string) TokenSource { return TokenSource(workerToken.File(path)) }
 
 // WorkerTokens are where the tokens of the workers come from, by service.
 type WorkerTokens map[string]TokenSource
