@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -24,6 +25,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/instrument"
 	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/page"
+	"github.com/remuda-ci/remuda/internal/page/signin"
 	"github.com/remuda-ci/remuda/internal/server"
 	"github.com/remuda-ci/remuda/internal/server/idtoken"
 	"github.com/remuda-ci/remuda/internal/store"
@@ -177,7 +179,29 @@ func (d *daemon) pageOptions(c *config.Config) page.Options {
 	if file := c.Page.TokenFile; file != "" {
 		o.Tokens = server.TokenFile(file)
 	}
+	if oidc := c.Page.OIDC; oidc != nil {
+		o.SignIn = signInOptions(oidc)
+	}
 	return o
+}
+
+// signInOptions are how people sign in to the page.
+func signInOptions(c *config.OIDC) *signin.Options {
+	o := &signin.Options{
+		Issuer: c.Issuer, ClientID: c.ClientID, RedirectURL: c.RedirectURL, Keys: inputs.SessionKeys(c.SessionKeyFile),
+		Allowed: signin.Allowed{Emails: lower(c.Emails), Domains: lower(c.Domains), Groups: c.Groups, GroupsClaim: c.GroupsClaim},
+	}
+	if c.ClientSecretFile != "" {
+		o.ClientSecret = inputs.ClientSecret(c.ClientSecretFile)
+	}
+	return o
+}
+
+func lower(all []string) (low []string) {
+	for _, one := range all {
+		low = append(low, strings.ToLower(one))
+	}
+	return low
 }
 
 // gauges are those that are counted when the metrics are read.

@@ -16,7 +16,10 @@ callers:
     resource_classes: [large], usage_classes: [spot], spot_for_pull_requests: true, forks: true, webhook: true}]
 grpc: {tls: {cert_file: DIR/tls.pem, key_file: DIR/tls.key, client_ca_file: DIR/ca.pem}}
 webhooks: {secret_file: DIR/secret}
-page: {token_file: DIR/worker}
+page:
+  token_file: DIR/worker
+  oidc: {issuer: "https://login.acme.com", client_id: remuda, client_secret_file: DIR/token, redirect_url: "https://ci.acme.com/ui/oidc/callback", session_key_file: DIR/worker,
+    emails: [alice@acme.com], domains: [acme.org], groups: [ops]}
 tracing: {endpoint: "https://collector:4317", ca_file: DIR/ca.pem, headers_file: DIR/headers}
 scale_down: {idle_confirmation: 1m, idle: [{cron: "* * 9 * * *", idle_count: 1}]}
 limits: {hosts_per_repository: 5, hosts_per_owner: 6, budgets: [{owner: acme, dollars_per_month: 500}]}
@@ -113,6 +116,9 @@ func TestEveryOptionIsFilled(t *testing.T) {
 		"web":     {inAWS.web, nil},
 		"hooks":   {*inAWS.web.Webhooks, map[string]string{"Now": ofTests}},
 		"nudges":  {*inAWS.web.Scale, nil},
+		"page":    {inAWS.d.pageOptions(inAWS.c), map[string]string{"Now": ofTests}},
+		"sign-in": {*inAWS.d.pageOptions(inAWS.c).SignIn, map[string]string{"Path": "the page has it", "Log": "the page has it", "Now": ofTests, "Client": defaults}},
+		"people":  {inAWS.d.pageOptions(inAWS.c).SignIn.Allowed, nil},
 		"gauges":  {inAWS.d.gauges(inAWS.c), map[string]string{"mu": "its own", "last": "its own"}},
 
 		"presence": {inAWS.d.presence, map[string]string{"seen": "its own", "count": "its own"}},

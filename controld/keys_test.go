@@ -16,6 +16,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/config/inventory"
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/page/signin"
 	"github.com/remuda-ci/remuda/internal/policy"
 	"github.com/remuda-ci/remuda/internal/policy/budget"
 	"github.com/remuda-ci/remuda/internal/policy/price"
@@ -98,6 +99,13 @@ func ofMillion(unit price.Unit) effect {
 		dollars, _ := w.fleet.Prices.Million(unit)
 		return dollars
 	}
+}
+
+// withPeople is a page that alice may sign in to.
+const withPeople = "page: {oidc: {issuer: \"https://login.acme.com\", client_id: remuda, redirect_url: \"https://ci.acme.com/ui/oidc/callback\", session_key_file: DIR/worker, emails: [alice@acme.com]}}\n"
+
+func ofSignIn(get func(*signin.Options) any) effect {
+	return func(w *wired) any { return get(w.d.pageOptions(w.c).SignIn) }
 }
 
 func ofService(get func(services.Service) any) effect {
@@ -395,6 +403,21 @@ var keyRows = []keyRow{
 	{key: "cost.call_prices[].region", value: "eu-west-1", with: withCallPrice, got: ofMillion("sqs-request"), want: 0.4},
 	{key: "cost.call_prices[].dollars_per_million", value: "3", with: withCallPrice, got: ofMillion("sqs-request"), want: 3.},
 	{key: "page.token_file", value: "DIR/worker", got: func(w *wired) any { return w.d.pageOptions(w.c).Tokens != nil }, want: true},
+	{key: "page.oidc.issuer", value: `"https://other.acme.com/"`, with: withPeople, got: ofSignIn(func(o *signin.Options) any { return o.Issuer }), want: "https://other.acme.com/"},
+	{key: "page.oidc.client_id", value: "other", with: withPeople, got: ofSignIn(func(o *signin.Options) any { return o.ClientID }), want: "other"},
+	{key: "page.oidc.client_secret_file", value: "DIR/token", with: withPeople, got: ofSignIn(func(o *signin.Options) any {
+		secret, err := o.ClientSecret()
+		return []any{secret.Reveal(), err}
+	}), want: []any{"token-one", nil}},
+	{key: "page.oidc.redirect_url", value: `"https://other.acme.com/ui/oidc/callback"`, with: withPeople, got: ofSignIn(func(o *signin.Options) any { return o.RedirectURL }), want: "https://other.acme.com/ui/oidc/callback"},
+	{key: "page.oidc.session_key_file", value: "DIR/nudge", with: withPeople, got: ofSignIn(func(o *signin.Options) any {
+		keys, err := o.Keys()
+		return []any{keys[0].Reveal(), len(keys), err}
+	}), want: []any{nudgeToken, 1, nil}},
+	{key: "page.oidc.emails", value: "[Bob@acme.com]", with: withPeople, got: ofSignIn(func(o *signin.Options) any { return o.Allowed.Emails }), want: []string{"bob@acme.com"}},
+	{key: "page.oidc.domains", value: "[ACME.org]", with: withPeople, got: ofSignIn(func(o *signin.Options) any { return o.Allowed.Domains }), want: []string{"acme.org"}},
+	{key: "page.oidc.groups", value: "[Ops]", with: withPeople, got: ofSignIn(func(o *signin.Options) any { return o.Allowed.Groups }), want: []string{"Ops"}},
+	{key: "page.oidc.groups_claim", value: "roles", with: withPeople, got: ofSignIn(func(o *signin.Options) any { return o.Allowed.GroupsClaim }), want: "roles"},
 	{key: "limits.budgets[].repository", value: "Acme/Shop", with: withBudget, got: ofBudget(func(b budget.Budget) any { return b.Repository }), want: "acme/shop"},
 	{key: "limits.budgets[].owner", value: "Acme", with: withOwnersBudget, got: ofBudget(func(b budget.Budget) any { return b.Owner }), want: "acme"},
 	{key: "limits.budgets[].dollars_per_month", value: "7.5", with: withBudget, got: ofBudget(func(b budget.Budget) any { return b.Dollars }), want: 7.5},

@@ -145,7 +145,7 @@ var rooms = []room{
 	{"internal/web", []string{"internal/fleet", "internal/github/webhook", "internal/policy", "internal/lifecycle", "internal/telemetry", "internal/secretfile"},
 		"it maps HTTP to the use-cases; adapters and configuration are handed to it by main"},
 	{"internal/config", []string{"internal/policy", "internal/lifecycle", "internal/services/model"}, "it says what was configured and builds nothing"},
-	{"internal/inputs", []string{"internal/config", "internal/github", "internal/server", "internal/web", "internal/services/postgrest", "internal/lifecycle"},
+	{"internal/inputs", []string{"internal/config", "internal/github", "internal/server", "internal/web", "internal/services/postgrest", "internal/secretfile", "internal/lifecycle"},
 		"it reads what a configuration names, by the code of those that use it; main wires them"},
 	{"internal/config/inventory", []string{"internal/config", "internal/policy"}, "it lists the keys and does not know what they do"},
 	{"internal/telemetry", []string{"internal/lifecycle"}, "everything may be measured, so it knows nothing but the words"},

@@ -79,12 +79,6 @@ type HTTP struct {
 	Addr string `yaml:"addr"`
 }
 
-// Page is the page for people, on the address of HTTP.
-type Page struct {
-	// TokenFile has the tokens that let a browser in, one in each line. Without it callers on this machine alone see the page.
-	TokenFile string `yaml:"token_file"`
-}
-
 // Store is where the records are kept.
 type Store struct {
 	SQLite SQLite `yaml:"sqlite"`

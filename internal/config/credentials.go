@@ -43,6 +43,10 @@ func (c *Config) eachFile(use func(path *string)) {
 	}
 	if p := c.Page; p != nil {
 		use(&p.TokenFile)
+		if o := p.OIDC; o != nil {
+			use(&o.ClientSecretFile)
+			use(&o.SessionKeyFile)
+		}
 	}
 	use(&c.Tracing.CAFile)
 	use(&c.Tracing.HeadersFile)

@@ -14,7 +14,7 @@ func TestEveryFileMayBeACredential(t *testing.T) {
 	c := &config.Config{
 		GRPC:     config.GRPC{TLS: &config.TLS{}},
 		GitHub:   config.GitHub{Apps: []config.GitHubApp{{}}},
-		Webhooks: &config.Webhooks{}, Page: &config.Page{},
+		Webhooks: &config.Webhooks{}, Page: &config.Page{OIDC: &config.OIDC{}},
 		Services: map[string]config.Service{"render": {Queue: config.ServiceQueue{PostgREST: &config.PostgREST{}}}},
 	}
 	fill(reflect.ValueOf(c), config.CredentialsDir+"/x")

@@ -106,9 +106,7 @@ func (c *Config) validateAddresses(root strictyaml.Place) {
 	c.GRPC.validate(root.At("grpc"))
 	c.Tracing.validate(root.At("tracing"))
 	address(root.At("http", "addr"), c.HTTP.Addr)
-	if p := c.Page; p != nil {
-		root.At("page", "token_file").OptionalPath(p.TokenFile)
-	}
+	c.Page.validate(root.At("page"))
 	if c.HTTP.Addr == c.GRPC.Addr && !anyPort(c.HTTP.Addr) {
 		root.At("http", "addr").Errorf("is that of grpc too; write another port")
 	}

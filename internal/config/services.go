@@ -118,14 +118,6 @@ func (c *Config) serviceWarnings() (warnings []string) {
 	return warnings
 }
 
-// pageWarnings warn of a page that is shown to fewer callers than its address suggests.
-func (c *Config) pageWarnings() []string {
-	if c.Page == nil || c.Page.TokenFile != "" || isLoopback(c.HTTP.Addr) {
-		return nil
-	}
-	return []string{"page has no token_file, so callers on the machine of controld alone see it, though http.addr is " + c.HTTP.Addr}
-}
-
 // ServiceRegion is where the cluster of a service is; empty: as the SDK finds it.
 func (c *Config) ServiceRegion(name string) string {
 	if r := c.Services[name].Region; r != "" || c.Backend() == BackendLocal {

@@ -43,18 +43,6 @@ func (r *reader) services() {
 	r.in.Warnings = append(r.in.Warnings, slices.Compact(shared)...)
 }
 
-// page reads the tokens of the page. Later an error in the file is reported at each call.
-func (r *reader) page() {
-	if r.c.Page == nil || r.c.Page.TokenFile == "" {
-		return
-	}
-	if at := r.root.At("page", "token_file"); there(at, r.c.Page.TokenFile) {
-		if _, err := server.TokenFile(r.c.Page.TokenFile)(); err != nil {
-			at.Errorf("%v", err)
-		}
-	}
-}
-
 // tokens reads a token file of a service; the path "" means that there is none.
 func (r *reader) tokens(service, key, path string) []lifecycle.Secret {
 	at := r.root.At("services", service, key)

@@ -89,6 +89,7 @@ const (
 	GRPC      = "grpc"      // listening address of the API
 	HTTP      = "http"      // listening address of HTTP
 	Line      = "line"      // line of a program's output
+	Issuer    = "issuer"    // URL of an issuer of ID tokens
 	Region    = "region"    // AWS region
 	Zone      = "zone"      // availability zone
 	Type      = "type"      // instance type

@@ -14,23 +14,46 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/page/signin"
 )
 
-// access says who may see the page: a caller with a token, and a browser that has shown one. Where there are no tokens, callers on this machine.
+// access says who may see the page: a caller with a token, a browser that has shown one, and a person who has signed in. Where there is neither, callers on
+// this machine.
 type access struct {
 	tokens func() ([]lifecycle.Secret, error)
+	people *signin.SignIn // nil: people do not sign in
 	now    func() time.Time
 }
 
 // The reasons why a caller does not see the page.
 var (
 	errUnknown  = errors.New("a token is required")
-	errNoTokens = errors.New("without page.token_file in its configuration, controld shows the page to callers on its own machine alone")
-	errPlain    = errors.New("a token is taken over HTTPS only: have a load balancer bring TLS, and X-Forwarded-Proto with it")
+	errNoTokens = errors.New("without page.token_file or page.oidc in its configuration, controld shows the page to callers on its own machine alone")
+	errPlain    = errors.New("people and tokens are let in over HTTPS only: have a load balancer bring TLS, and X-Forwarded-Proto with it")
 	errNotAsked = errors.New("no token was sent")
 )
 
-// check returns nil for a caller who may see the page: errUnknown, errNoTokens, or why that is not known now.
+// viewer says who is signed in that looks at the page, for the page; empty: a caller without a session. It fails as check does.
+func (a access) viewer(r *http.Request) (who string, err error) {
+	if a.people != nil && r.Header.Get("Authorization") == "" {
+		switch name, err := a.people.Person(r); {
+		case err == nil:
+			return "as " + name, nil
+		case !errors.Is(err, signin.ErrNoSession):
+			return "", err
+		}
+	}
+	if err := a.check(r); err != nil {
+		return "", err
+	}
+	if _, err := r.Cookie(sessionCookie); err == nil && a.tokens != nil && r.Header.Get("Authorization") == "" {
+		return "with a token", nil
+	}
+	return "", nil
+}
+
+// check returns nil for a caller who may read, with a token or on this machine: errUnknown, errNoTokens, or why that is not known now. It knows no
+// people: they have the page, and programs read with a token.
 func (a access) check(r *http.Request) error {
 	if header := r.Header.Get("Authorization"); header != "" {
 		scheme, token, _ := strings.Cut(header, " ")
@@ -45,7 +68,7 @@ func (a access) check(r *http.Request) error {
 		}
 	}
 	switch {
-	case a.tokens != nil: // also for a caller on this machine, which may be a proxy that does not say whose call it is
+	case a.tokens != nil || a.people != nil: // also for a caller on this machine, which may be a proxy that does not say whose call it is
 		return errUnknown
 	case local(r):
 		return nil
@@ -102,7 +125,7 @@ func (a access) session(value string) error {
 // signIn begins a session for a browser that sends a token.
 func (a access) signIn(w http.ResponseWriter, r *http.Request) error {
 	switch {
-	case a.tokens == nil:
+	case a.tokens == nil && a.people == nil:
 		return errNoTokens
 	case !private(r):
 		return errPlain

@@ -11,6 +11,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/awstest/pinned"
 	"github.com/remuda-ci/remuda/internal/page"
+	"github.com/remuda-ci/remuda/internal/page/signin"
 	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
@@ -40,13 +41,7 @@ func TestInABrowser(t *testing.T) {
 		w.waits("test (shard 2 of 3)")
 		s := httptest.NewServer(w.handler)
 		t.Cleanup(s.Close)
-		dir := t.TempDir()
-		args := append([]string{filepath.Join(modules.Root, "internal/page/browser/look.mjs"), modules.Dir, s.URL + page.Path, dir, what}, paths...)
-		cmd := exec.CommandContext(t.Context(), filepath.Join(node.Dir, "bin", "node"), args...)
-		out, err := cmd.CombinedOutput()
-		if got := strings.TrimSpace(string(out)); err != nil || got != "looked at all pages" {
-			t.Errorf("%d hosts: %v\n%s", hosts, err, got)
-		}
+		dir := look(t, node, modules, s.URL, what, paths...)
 		for name, to := range pictures {
 			if to[hosts] == "" || !*update {
 				continue
@@ -60,6 +55,28 @@ func TestInABrowser(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestSignInInABrowser looks at the page to sign in, and at the one that a person sees who has signed in at a provider, with who that is.
+func TestSignInInABrowser(t *testing.T) {
+	racepass.CoveredBy(t, "TestSignInAtAProvider")
+	node, modules := install(t, actionTools), install(t, browserTools)
+	p := newProvider(t, func(*signin.Options) {}, func(o *page.Options) { o.Tokens = tokens(token) })
+	p.world.fill(9)
+	look(t, node, modules, p.page, "looks", "login", "oidc/begin?to=%2Fui%2F")
+}
+
+// look has Chromium look at pages, and returns the directory with the pictures of them.
+func look(t *testing.T, node, modules pinned.Installed, address, what string, paths ...string) (pictures string) {
+	t.Helper()
+	dir := t.TempDir()
+	args := append([]string{filepath.Join(modules.Root, "internal/page/browser/look.mjs"), modules.Dir, address + page.Path, dir, what}, paths...)
+	cmd := exec.CommandContext(t.Context(), filepath.Join(node.Dir, "bin", "node"), args...)
+	out, err := cmd.CombinedOutput()
+	if got := strings.TrimSpace(string(out)); err != nil || got != "looked at all pages" {
+		t.Errorf("%s: %v\n%s", address, err, got)
+	}
+	return dir
 }
 
 func install(t *testing.T, tools pinned.Tools) pinned.Installed {

@@ -10,6 +10,7 @@ import (
 	"html/template"
 	"io/fs"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/logkey"
+	"github.com/remuda-ci/remuda/internal/page/signin"
 	"github.com/remuda-ci/remuda/internal/recent"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
@@ -29,8 +31,10 @@ const Path = "/ui/"
 type Options struct {
 	// Fleet answers what is shown.
 	Fleet remudav1.FleetServiceClient
-	// Tokens gives the tokens that let a caller in; nil: callers on this machine alone see the page.
+	// Tokens gives the tokens that let a caller in. Without them and SignIn callers on this machine alone see the page.
 	Tokens func() ([]lifecycle.Secret, error)
+	// SignIn has people sign in by OpenID Connect; nil: they do not. Path, Log and Now are the page's.
+	SignIn *signin.Options
 	// Version is controld's.
 	Version string
 	Log     hclog.Logger
@@ -71,6 +75,9 @@ func New(o Options) (http.Handler, error) {
 	}
 	p := &page{Options: o, access: access{tokens: o.Tokens, now: o.Now}}
 	mux := http.NewServeMux()
+	if err := p.addSignIn(mux); err != nil {
+		return nil, fmt.Errorf("new page: %w", err)
+	}
 	shown := map[string]func(context.Context, *http.Request) (view, error){
 		"{$}": p.overview, "hosts": p.hosts, "host/{id}": p.host, "runs": p.runs, "run/{owner}/{name}/{run}": p.run, "waiting": p.waiting,
 		"history": p.history, "cost": p.cost, "services": p.services, "plan": p.plan,
@@ -78,9 +85,6 @@ func New(o Options) (http.Handler, error) {
 	for path, show := range shown {
 		mux.Handle("GET "+Path+path, p.guarded(show))
 	}
-	mux.HandleFunc("GET "+Path+"login", p.login)
-	mux.HandleFunc("POST "+Path+"login", p.login)
-	mux.HandleFunc("POST "+Path+"logout", p.logout)
 	static, err := fs.Sub(assets, "assets/static")
 	if err != nil {
 		return nil, fmt.Errorf("new page: %w", err)
@@ -90,7 +94,7 @@ func New(o Options) (http.Handler, error) {
 		p.answer(w, http.StatusNotFound, view{Title: "No such page", Text: []string{"There is no such page."}})
 	})
 	all := http.NewServeMux()
-	all.Handle(Path, http.MaxBytesHandler(mux, maxForm))
+	all.Handle(Path, http.NewCrossOriginProtection().Handler(http.MaxBytesHandler(mux, maxForm))) // another site signs people neither in nor out
 	all.Handle(ReadsPath, p.reads())
 	return secured(all), nil
 }
@@ -120,29 +124,34 @@ func cached(next http.Handler) http.Handler {
 	})
 }
 
-// guarded shows a view to callers who may see it. Others get the form for a token.
+// unreadable is said while a file of tokens or keys cannot be read.
+const unreadable = "The tokens or keys of the page cannot be read now. The log of controld says why."
+
+// guarded shows a view to callers who may see it. Others get the page where people sign in.
 func (p *page) guarded(show func(context.Context, *http.Request) (view, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch err := p.access.check(r); {
+		who, err := p.access.viewer(r)
+		switch {
 		case errors.Is(err, errNoTokens):
 			p.answer(w, http.StatusForbidden, view{Title: "Not for callers from elsewhere", Text: []string{err.Error()}})
 			return
 		case errors.Is(err, errUnknown):
-			http.Redirect(w, r, Path+"login", http.StatusSeeOther)
+			http.Redirect(w, r, Path+"login?"+url.Values{"to": {r.URL.RequestURI()}}.Encode(), http.StatusSeeOther)
 			return
 		case err != nil:
 			p.Log.Error("a caller of the page cannot be checked", logkey.Error, err)
-			p.answer(w, http.StatusServiceUnavailable, view{Title: "Not now", Text: []string{"The tokens of the page cannot be read now. The log of controld says why."}})
+			p.answer(w, http.StatusServiceUnavailable, view{Title: "Not now", Text: []string{unreadable}})
 			return
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), answerWithin)
 		defer cancel()
 		v, err := show(ctx, r)
+		code := http.StatusOK
 		if err != nil {
-			p.refuse(w, err)
-			return
+			code, v = p.refusal(err)
 		}
-		p.answer(w, http.StatusOK, v)
+		v.SignedIn = who
+		p.answer(w, code, v)
 	})
 }
 
@@ -152,41 +161,15 @@ var statusOf = map[codes.Code]int{
 	codes.Unavailable: http.StatusServiceUnavailable, codes.DeadlineExceeded: http.StatusGatewayTimeout,
 }
 
-// refuse says why there is no answer.
-func (p *page) refuse(w http.ResponseWriter, err error) {
+// refusal says why there is no answer.
+func (p *page) refusal(err error) (int, view) {
 	s := status.Convert(err)
 	code, ok := statusOf[s.Code()]
 	if !ok {
 		p.Log.Error("the page has no answer", logkey.Error, err)
 		code = http.StatusInternalServerError
 	}
-	p.answer(w, code, view{Title: "No answer", Text: []string{s.Message()}})
-}
-
-// login takes a token and gives a session for it.
-func (p *page) login(w http.ResponseWriter, r *http.Request) {
-	v := view{Title: "Sign in", Login: true}
-	switch err := p.access.signIn(w, r); {
-	case err == nil:
-		http.Redirect(w, r, Path, http.StatusSeeOther)
-	case errors.Is(err, errNotAsked):
-		p.answer(w, http.StatusOK, v)
-	case errors.Is(err, errUnknown):
-		v.Text = []string{"That is not a token of this page."}
-		p.answer(w, http.StatusUnauthorized, v)
-	case errors.Is(err, errNoTokens), errors.Is(err, errPlain):
-		p.answer(w, http.StatusForbidden, view{Title: "No sign-in here", Text: []string{err.Error()}})
-	default:
-		p.Log.Error("a caller of the page cannot be checked", logkey.Error, err)
-		v.Text = []string{"The tokens of the page cannot be read now. The log of controld says why."}
-		p.answer(w, http.StatusServiceUnavailable, v)
-	}
-}
-
-// logout ends the session of a browser.
-func (p *page) logout(w http.ResponseWriter, r *http.Request) {
-	endSession(w)
-	http.Redirect(w, r, Path+"login", http.StatusSeeOther)
+	return code, view{Title: "No answer", Text: []string{s.Message()}}
 }
 
 var templates = template.Must(template.New("").Funcs(template.FuncMap{"path": func() string { return Path }}).ParseFS(assets, "assets/*.html"))

@@ -15,8 +15,13 @@ import (
 type view struct {
 	Title string
 	// Text are paragraphs.
-	Text  []string
-	Login bool
+	Text []string
+	// Login has ways to sign in, and no menu: a form for a token, and a link to the issuer. To is where they lead then.
+	Login      bool
+	TokenForm  bool
+	Issuer, To string
+	// SignedIn says how the browser is signed in: "as alice@acme.com".
+	SignedIn string
 	// Filters are fields of a form that asks for the same page again.
 	Filters []filter
 	// Chart is a history of hosts.

@@ -80,7 +80,8 @@ func withEverything() *config.Config {
 	c := config.Default()
 	var none time.Duration
 	c.GRPC.TLS = &config.TLS{}
-	c.Page = &config.Page{}
+	c.Page = &config.Page{OIDC: &config.OIDC{}}
+	c.Page.OIDC.SetDefaults()
 	c.GitHub.Apps = []config.GitHubApp{{}}
 	c.Callers.Operators = []config.Operator{{}}
 	c.Callers.Repositories = []config.CallerRule{{MaxRuntime: &none}}

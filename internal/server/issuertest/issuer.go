@@ -1,5 +1,5 @@
 // Package issuertest is an issuer of ID tokens for tests, in process: it has a
-// key, publishes it, and signs whatever a test asks for.
+// key, publishes it, and signs whatever a test asks for, also what a good issuer would not.
 package issuertest
 
 import (
@@ -17,6 +17,7 @@ import (
 	"math/big"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -45,6 +46,9 @@ type Issuer struct {
 	// keysURL is where the keys are said to be, moved where they are, and keys
 	// what they are; empty: here, and as they should be.
 	keysURL, moved, keys string
+	// endpoints are what it has beside keys, by the keys of its description, and say what else it says there.
+	endpoints map[string]http.HandlerFunc
+	say       map[string]any
 }
 
 // Claims are what a token says beside, or instead of, what is usual. A nil value leaves one out.
@@ -57,7 +61,7 @@ func New(tb testing.TB) *Issuer {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	i := &Issuer{tb: tb, Now: time.Now, kid: "first", key: key}
+	i := &Issuer{tb: tb, Now: time.Now, kid: "first", key: key, endpoints: map[string]http.HandlerFunc{}, say: map[string]any{}}
 	i.Server = httptest.NewServer(i)
 	tb.Cleanup(i.Close)
 	return i
@@ -99,15 +103,39 @@ func (i *Issuer) Publish(keys string) {
 	i.keys = keys
 }
 
-// ServeHTTP answers as GitHub's issuer does.
+// Handle answers at an endpoint that the issuer names in its description, such as token_endpoint.
+func (i *Issuer) Handle(endpoint string, h http.HandlerFunc) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.endpoints[endpoint] = h
+	i.say[endpoint] = i.URL + "/" + endpoint
+}
+
+// Say has the issuer say something in its description; nil: nothing.
+func (i *Issuer) Say(key string, value any) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.say[key] = value
+}
+
+// ServeHTTP answers as GitHub's issuer does, and at the endpoints of Handle.
 func (i *Issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	i.mu.Lock()
+	endpoint := i.endpoints[strings.TrimPrefix(r.URL.Path, "/")]
+	i.mu.Unlock()
+	if endpoint != nil { // which may sign a token
+		endpoint(w, r)
+		return
+	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	var answer any
 	switch r.URL.Path {
 	case "/.well-known/openid-configuration":
 		at := cmp.Or(i.keysURL, i.URL+"/.well-known/jwks")
-		answer = map[string]any{"issuer": i.URL, "jwks_uri": at, "id_token_signing_alg_values_supported": []string{"RS256"}}
+		said := map[string]any{"issuer": i.URL, "jwks_uri": at, "id_token_signing_alg_values_supported": []string{"RS256"}}
+		maps.Copy(said, i.say)
+		answer = said
 	case "/.well-known/jwks":
 		i.Asked.Add(1)
 		switch {
@@ -119,7 +147,8 @@ func (i *Issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		answer = map[string]any{"keys": []any{
-			map[string]string{"kty": "EC", "kid": "of another kind", "crv": "P-256"},
+			// RFC 7517, appendix A.1
+			map[string]string{"kty": "EC", "kid": "of another kind", "crv": "P-256", "x": "MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4", "y": "4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM"},
 			map[string]string{"kty": "RSA", "kid": i.kid, "use": "sig", "alg": "RS256", "n": encode(i.key.N.Bytes()), "e": encode(big.NewInt(int64(i.key.E)).Bytes())},
 		}}
 	default:

@@ -10,7 +10,11 @@ async function update() {
     return;
   }
   try {
-    const answer = await fetch(location.href, { headers: { Accept: "text/html" }, redirect: "error" });
+    const answer = await fetch(location.href, { headers: { Accept: "text/html" }, redirect: "manual" });
+    if (answer.type === "opaqueredirect") {
+      live.textContent = "The session has ended; this is as it was. Load the page again to sign in.";
+      return;
+    }
     if (!answer.ok) {
       throw new Error(answer.status);
     }
