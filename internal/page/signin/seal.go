@@ -30,9 +30,6 @@ const maxSealed = 4 << 10
 
 var errNotSealed = errors.New("it was not sealed here")
 
-// text is strict: a text that was sealed has one form.
-var text = base64.RawURLEncoding.Strict()
-
 // seal makes a text of a value, for one purpose.
 func (s seals) seal(purpose string, v any) (string, error) {
 	all, err := s.keys()
@@ -49,7 +46,7 @@ func (s seals) seal(purpose string, v any) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return text.EncodeToString(with.Seal(nil, nil, plain.Bytes(), nil)), nil
+	return base64.RawURLEncoding.EncodeToString(with.Seal(nil, nil, plain.Bytes(), nil)), nil
 }
 
 // open reads a text that was sealed for the same purpose: errNotSealed, or why that is not known now.
@@ -57,7 +54,7 @@ func (s seals) open(purpose, sealed string, into any) error {
 	if len(sealed) > maxSealed {
 		return errNotSealed
 	}
-	secret, err := text.DecodeString(sealed)
+	secret, err := base64.RawURLEncoding.DecodeString(sealed)
 	if err != nil {
 		return errNotSealed
 	}
