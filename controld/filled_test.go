@@ -58,10 +58,11 @@ func TestEveryOptionIsFilled(t *testing.T) {
 	}
 	tokens := tokenOptions(inAWS.c, inAWS.in)
 	const (
-		ofTests  = "it is for tests"
-		defaults = "its own default is meant"
-		takesApp = "it takes an App"
-		ofTurn   = "each turn fills it in"
+		ofTests     = "it is for tests"
+		defaults    = "its own default is meant"
+		takesApp    = "it takes an App"
+		ofSnapshots = "it is for a fleet that is read from a file"
+		ofTurn      = "each turn fills it in"
 	)
 	if err := inAWS.d.ready(t.Context()); err == nil {
 		t.Error("a store that refuses every call counts as ready")
@@ -95,7 +96,7 @@ func TestEveryOptionIsFilled(t *testing.T) {
 		"warm policy":  {inAWS.fleet.Pools["default"].Warm.Policy, map[string]string{"Maximum": "it is the pool's"}},
 		"spot breaker": {inAWS.fleet.Pools["default"].SpotBreaker, nil},
 		"limits":       {inAWS.fleet.Limits, nil},
-		"scale-down":   {*inAWS.fleet.ScaleDown, nil},
+		"scale-down":   {*inAWS.fleet.ScaleDown, map[string]string{"PlanOnly": ofSnapshots, "Taken": ofSnapshots}},
 		"idle policy":  {inAWS.fleet.ScaleDown.Policy, nil},
 		"services":     {*inAWS.fleet.Services, nil},
 		"service":      {inAWS.fleet.Services.Services["render"], map[string]string{"Stalled": "it is for a queue elsewhere"}},
@@ -109,7 +110,7 @@ func TestEveryOptionIsFilled(t *testing.T) {
 		"calls":        {inAWS.d.calls("queue"), nil},
 		"ECS calls":    {inAWS.fleet.Services.Scaler, nil},
 
-		"server":  {inAWS.server, map[string]string{"Patience": defaults, "ReadyEvery": defaults}},
+		"server":  {inAWS.server, map[string]string{"Now": ofSnapshots, "Patience": defaults, "ReadyEvery": defaults}},
 		"callers": {inAWS.server.Callers, nil},
 		"tokens":  {tokens, map[string]string{"Now": ofTests}},
 		"client":  {*tokens.Client, map[string]string{"CheckRedirect": "idtoken sets it", "Jar": "there are no cookies"}},
