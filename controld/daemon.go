@@ -120,7 +120,7 @@ func (d *daemon) fleetOptions(ctx context.Context, c *config.Config, replica str
 		Workers: workerOptions(c, records),
 		Pools:   hosts, Classes: classes(c), Sells: p.sells, Outside: p.outside, Repositories: sweptRepositories(c),
 		TemplateVersion: p.templateVersion, Exhausted: p.exhausted, LaunchRate: p.launchRate, Ensure: p.ensure, HostKey: p.hostKey, Notices: instrument.Notices(p.notices, metrics),
-		Checks:    checkOptions(c, records, d.hub),
+		Checks:    checkOptions(c, records, instrument.GitHubChecks{GitHubChecks: d.hub, Calls: d.calls("github")}),
 		ScaleDown: idle, Services: services, Limits: c.Limits.Policy(), Budgets: c.Limits.BudgetList(), Prices: &prices, CallsMade: callsMade(p.calls),
 		ClockOffset: p.clockOffset, Tracer: d.tracing.Operations(),
 		Replica: replica, Log: d.log.Named("fleet"), Observer: metrics, Timing: timing(c.Sweeps),
@@ -248,11 +248,16 @@ func (d *daemon) drain() {
 	_ = group.Wait() // neither returns an error
 }
 
-// close sends the spans that wait, as far as drainWithin allows, and closes the backends. A collector that is away is no error.
+// flushWithin is how long controld waits for its collector when it stops.
+const flushWithin = time.Second
+
+// close sends the spans that wait, as far as flushWithin allows, and closes the backends. A collector that is away is no error.
 func (d *daemon) close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), drainWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), flushWithin)
 	defer cancel()
-	_ = d.tracing.Close(ctx) // it has logged that it could not send
+	if err := d.tracing.Close(ctx); err != nil {
+		d.log.Warn("the last spans were not sent", logkey.Error, err)
+	}
 	return d.backends.close()
 }
 

@@ -39,9 +39,10 @@ func jobOptions(c *config.Config, store fleet.JobStore, hub *github.Client) *fle
 	return o
 }
 
-// checkOptions are the fleet's options for check runs, or nil if the configuration wants none.
-func checkOptions(c *config.Config, store store.Store, hub *github.Client) *fleet.CheckOptions {
-	if c.GitHub.CheckRunsAfter == 0 {
+// checkOptions are the fleet's options for check runs, or nil if GitHub takes none, as without an App. Without check_runs_after they complete those
+// that are open since an earlier configuration.
+func checkOptions(c *config.Config, store store.Store, hub fleet.GitHubChecks) *fleet.CheckOptions {
+	if len(c.GitHub.Apps) == 0 {
 		return nil
 	}
 	return &fleet.CheckOptions{GitHub: hub, Store: store, After: c.GitHub.CheckRunsAfter}

@@ -62,6 +62,7 @@ type (
 	Rate          = ports.Rate
 	JobOptions    = jobs.Options
 	CheckOptions  = checks.Options
+	GitHubChecks  = checks.GitHub
 	ScaleDown     = scaledown.Options
 
 	// Operations:
@@ -116,6 +117,9 @@ const (
 
 // DefaultInstanceTypes are the patterns of a request that names none.
 var DefaultInstanceTypes = provision.DefaultInstanceTypes
+
+// OneLine is an error in one line of bounded length; see op.OneLine.
+func OneLine(err error) string { return op.OneLine(err) }
 
 // Healthy reports whether a host reports and is not about to end; see explain.Healthy.
 func Healthy(r lifecycle.Record, report *lifecycle.Report, now time.Time, p lifecycle.Policy) bool {

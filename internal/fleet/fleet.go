@@ -271,7 +271,10 @@ func (f *Fleet) upperRooms(o Options) {
 		Replica: o.Replica, Timing: o.Timing, Log: o.Log, Observer: o.Observer, Ops: f.ops,
 	}
 	if o.Checks != nil {
-		f.checks = &checks.Checks{Options: *o.Checks, Waiting: f.checkWaits, Refusals: f.refusals, Ops: f.ops, Log: o.Log.Named("checks")}
+		f.checks = &checks.Checks{Options: *o.Checks, Waiting: f.checkWaits, Ops: f.ops, Log: o.Log.Named("checks")}
+		if f.jobs != nil {
+			f.checks.Refusals = f.refusals
+		}
 	}
 	f.explain = &explain.Explainer{
 		Store: o.Store, GitHub: o.GitHub, Hosts: f.hosts, Scaledown: f.scaledown, Options: o.runningScaleDown(), Pools: o.Pools,

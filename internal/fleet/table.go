@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"github.com/remuda-ci/remuda/internal/fleet/checks"
 	"github.com/remuda-ci/remuda/internal/fleet/costs"
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/fleet/sweeps"
@@ -34,7 +35,7 @@ func (f *Fleet) sweepTable() []sweeps.Kind {
 	add(f.costs != nil, sweeps.Kind{Name: "days", Every: costs.DaysEvery, Aside: true, New: func() op.Op { return f.costs.NewDaySweep() }})
 	add(f.budgets != nil, sweeps.Kind{Name: "budgets", Every: f.timing.Budgets, Aside: true, New: func() op.Op { return f.budgets.NewSweep() }})
 	if c := f.checks; c != nil {
-		add(true, sweeps.Kind{Name: "checks", Every: c.Every(), Aside: true, New: func() op.Op { return c.NewSweep() }})
+		add(true, sweeps.Kind{Name: "checks", Every: checks.Every, Slow: true, Aside: true, New: func() op.Op { return c.NewSweep() }})
 	}
 	return table
 }

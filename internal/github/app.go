@@ -98,6 +98,7 @@ func (s clientSigner) Sign(claims jwt.Claims) (string, error) {
 type app struct {
 	client *Client
 	name   string
+	id     int64 // 0: it is known by its client id
 	// itself calls with the App's own word, for installations and deliveries.
 	itself *credential
 	found  *memo[finding]
@@ -118,7 +119,7 @@ func (c *Client) newApp(of App) (*app, error) {
 		return nil, err
 	}
 	return &app{
-		client: c, name: of.String(), itself: c.newCredential(of.String(), signed),
+		client: c, name: of.String(), id: of.AppID, itself: c.newCredential(of.String(), signed),
 		found: newMemo[finding](), of: map[int64]*credential{},
 	}, nil
 }

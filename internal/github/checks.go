@@ -12,96 +12,115 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle/checkrun"
 )
 
-// checkName is the name of our check runs. GitHub shows the newest of a name on a commit.
-const checkName = "Remuda"
+// RunHead is the head commit of a run, and the name of its workflow.
+func (c *Client) RunHead(ctx context.Context, repository, runID string) (checkrun.Head, error) {
+	op, err := c.aboutChecks("get the commit of run "+runID, repository, reads)
+	if err != nil {
+		return checkrun.Head{}, err
+	}
+	id, err := strconv.ParseInt(runID, 10, 64)
+	if err != nil || id <= 0 {
+		return checkrun.Head{}, fmt.Errorf("%s: it is no number: %w", op, lifecycle.ErrNotFound)
+	}
+	run, err := fetch(ctx, c, op, func(ctx context.Context, a *api.Client) (*api.WorkflowRun, *api.Response, error) {
+		return a.Actions.GetWorkflowRunByID(ctx, op.at.owner, op.at.name, id)
+	})
+	return checkrun.Head{SHA: run.GetHeadSHA(), Workflow: run.GetName()}, c.goneCheck(op, err)
+}
 
-// CreateCheck makes a check run on the head commit of a workflow run (REST API, "Create a check run"; it takes an App with checks: write). An open one that
-// an earlier call made for the run, and whose answer was lost, is changed instead. It is lifecycle.ErrNotFound if the run or its repository is gone.
-func (c *Client) CreateCheck(ctx context.Context, repository, runID string, of checkrun.Content) (int64, error) {
-	sha, err := c.headOf(ctx, repository, runID)
+// FindCheck finds the newest check run that was made for a run and a purpose: lifecycle.ErrNotFound. Those of other Apps do not count: GitHub lets only the
+// App that made a check run change it.
+func (c *Client) FindCheck(ctx context.Context, repository, runID string, h checkrun.Head, p checkrun.Purpose) (checkrun.Found, error) {
+	op, err := c.aboutChecks("look for check runs of run "+runID, repository, reads)
 	if err != nil {
-		return 0, err
+		return checkrun.Found{}, err
 	}
-	id, err := c.openCheck(ctx, repository, runID, sha)
+	options := &api.ListCheckRunsOptions{CheckName: api.String(checkName(h, p)), Filter: api.String("all"), ListOptions: api.ListOptions{PerPage: 100}}
+	if len(c.apps) > 0 && c.apps[0].id != 0 {
+		options.AppID = &c.apps[0].id
+	}
+	list, err := fetch(ctx, c, op, func(ctx context.Context, a *api.Client) (*api.ListCheckRunsResults, *api.Response, error) {
+		return a.Checks.ListCheckRunsForRef(ctx, op.at.owner, op.at.name, h.SHA, options)
+	})
 	if err != nil {
-		return 0, err
+		return checkrun.Found{}, c.goneCheck(op, err)
 	}
-	if id != 0 {
-		return id, c.UpdateCheck(ctx, repository, id, of)
+	for _, check := range list.CheckRuns {
+		if check.GetExternalID() == externalID(runID, p) {
+			return checkrun.Found{ID: check.GetID(), Open: check.GetStatus() != lifecycle.StatusCompleted}, nil
+		}
 	}
-	op, err := c.aboutRuns("make a check run of run "+runID, repository, housekeeping)
-	op.pace = writes
+	return checkrun.Found{}, fmt.Errorf("%s: %w", op, lifecycle.ErrNotFound)
+}
+
+// CreateCheck makes a check run (REST API, "Create a check run"; it takes an App with checks: write).
+func (c *Client) CreateCheck(ctx context.Context, repository, runID string, h checkrun.Head, p checkrun.Purpose, of checkrun.Content) (int64, error) {
+	op, err := c.aboutChecks("make a check run of run "+runID, repository, writes)
 	if err != nil {
 		return 0, err
 	}
 	made, err := fetch(ctx, c, op, func(ctx context.Context, a *api.Client) (*api.CheckRun, *api.Response, error) {
 		return a.Checks.CreateCheckRun(ctx, op.at.owner, op.at.name, api.CreateCheckRunOptions{
-			Name: checkName, HeadSHA: sha, ExternalID: api.String(runID), DetailsURL: api.String(c.runPage(repository, runID)),
+			Name: checkName(h, p), HeadSHA: h.SHA, ExternalID: api.String(externalID(runID, p)), DetailsURL: api.String(c.runPage(repository, runID)),
 			Status: checkStatus(of), Conclusion: checkConclusion(of), Output: checkOutput(of),
 		})
 	})
-	return made.GetID(), c.noCheck(op, err)
+	return made.GetID(), c.goneCheck(op, err)
 }
 
-// UpdateCheck changes what a check run shows, and completes it if there is a conclusion.
+// UpdateCheck changes what a check run shows, and completes it if there is a conclusion. Its name stays.
 func (c *Client) UpdateCheck(ctx context.Context, repository string, id int64, of checkrun.Content) error {
-	op, err := c.aboutRuns("change check run "+strconv.FormatInt(id, 10), repository, housekeeping)
-	op.pace = writes
+	op, err := c.aboutChecks("change check run "+strconv.FormatInt(id, 10), repository, writes)
 	if err != nil {
 		return err
 	}
-	return c.noCheck(op, c.do(ctx, op, func(ctx context.Context, a *api.Client) (*api.Response, error) {
-		_, response, err := a.Checks.UpdateCheckRun(ctx, op.at.owner, op.at.name, id, api.UpdateCheckRunOptions{
-			Name: checkName, Status: checkStatus(of), Conclusion: checkConclusion(of), Output: checkOutput(of),
-		})
-		return response, err
+	body := struct {
+		Status     *string             `json:"status"`
+		Conclusion *string             `json:"conclusion,omitempty"`
+		Output     *api.CheckRunOutput `json:"output"`
+	}{checkStatus(of), checkConclusion(of), checkOutput(of)}
+	return c.goneCheck(op, c.do(ctx, op, func(ctx context.Context, a *api.Client) (*api.Response, error) {
+		// go-github's own call cannot leave out the name.
+		request, err := a.NewRequest(http.MethodPatch, fmt.Sprintf("repos/%s/%s/check-runs/%d", op.at.owner, op.at.name, id), body)
+		if err != nil {
+			return nil, err
+		}
+		return a.Do(ctx, request, nil)
 	}))
 }
 
-// noCheck makes ErrNotFound of an answer that a thing is gone.
-func (c *Client) noCheck(op operation, err error) error {
+// aboutChecks is an operation of the first App: GitHub lets only the App that made a check run change it.
+func (c *Client) aboutChecks(what, repository string, p pace) (operation, error) {
+	op, err := c.aboutRuns(what, repository, housekeeping)
+	op.pace, op.needs = p, "checks: write"
+	if len(c.apps) > 0 {
+		op.as = func(ctx context.Context) (*credential, error) { return c.apps[0].on(ctx, op.target()) }
+	}
+	return op, err
+}
+
+// maxCheckName is how many characters of a workflow's name are shown.
+const maxCheckName = 100
+
+// checkName differs by workflow: GitHub shows the newest check run of a name on a commit, and a commit may have several runs.
+func checkName(h checkrun.Head, p checkrun.Purpose) string {
+	name := []rune(h.Workflow)
+	name = name[:min(len(name), maxCheckName)]
+	if p == checkrun.Refusal {
+		return "Remuda: no host for " + string(name)
+	}
+	return "Remuda: " + string(name) + " waits for hosts"
+}
+
+// externalID says for what a check run was made.
+func externalID(runID string, p checkrun.Purpose) string { return string(p) + "/" + runID }
+
+// goneCheck makes ErrNotFound of an answer that a thing is gone.
+func (c *Client) goneCheck(op operation, err error) error {
 	if hasStatus(err, http.StatusNotFound) {
 		return fmt.Errorf("%s: %w", op, lifecycle.ErrNotFound)
 	}
 	return err
-}
-
-// headOf is the head commit of a run.
-func (c *Client) headOf(ctx context.Context, repository, runID string) (string, error) {
-	op, err := c.aboutRuns("get the commit of run "+runID, repository, housekeeping)
-	if err != nil {
-		return "", err
-	}
-	id, err := strconv.ParseInt(runID, 10, 64)
-	if err != nil || id <= 0 {
-		return "", fmt.Errorf("%s: it is no number: %w", op, lifecycle.ErrNotFound)
-	}
-	run, err := fetch(ctx, c, op, func(ctx context.Context, a *api.Client) (*api.WorkflowRun, *api.Response, error) {
-		return a.Actions.GetWorkflowRunByID(ctx, op.at.owner, op.at.name, id)
-	})
-	return run.GetHeadSHA(), c.noCheck(op, err)
-}
-
-// openCheck is the id of an open check run that was made for a run; 0: there is none.
-func (c *Client) openCheck(ctx context.Context, repository, runID, sha string) (int64, error) {
-	op, err := c.aboutRuns("look for check runs of run "+runID, repository, housekeeping)
-	if err != nil {
-		return 0, err
-	}
-	found, err := fetch(ctx, c, op, func(ctx context.Context, a *api.Client) (*api.ListCheckRunsResults, *api.Response, error) {
-		return a.Checks.ListCheckRunsForRef(ctx, op.at.owner, op.at.name, sha, &api.ListCheckRunsOptions{
-			CheckName: api.String(checkName), Filter: api.String("all"), ListOptions: api.ListOptions{PerPage: 100},
-		})
-	})
-	if err != nil {
-		return 0, c.noCheck(op, err)
-	}
-	for _, check := range found.CheckRuns {
-		if check.GetExternalID() == runID && check.GetStatus() != lifecycle.StatusCompleted {
-			return check.GetID(), nil
-		}
-	}
-	return 0, nil
 }
 
 // runPage is where people look at a run.

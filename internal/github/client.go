@@ -251,6 +251,8 @@ type operation struct {
 	kind kind
 	// ofRepository says that it is about the repository, even where runners belong to the organization.
 	ofRepository bool
+	// needs is the permission that it takes beside the usual ones; empty: those are enough.
+	needs string
 	// as tells who makes the call; nil: who may call about the place, and has the most calls left.
 	as chooser
 }

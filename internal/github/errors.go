@@ -44,6 +44,14 @@ func (e *StatusError) Is(target error) bool {
 	return target == lifecycle.ErrRefused && e.Status < http.StatusInternalServerError
 }
 
+// hint is what to do about an answer to the operation.
+func (o operation) hint(status int) string {
+	if status == http.StatusForbidden && o.needs != "" {
+		return "the App lacks a permission, or is not the one that made it; it needs " + o.needs
+	}
+	return hint(status, o.target())
+}
+
 // hint says what to do about the answers that a wrong set-up gets.
 func hint(status int, at place) string {
 	switch {
@@ -87,7 +95,7 @@ func classify(op operation, err error) error {
 
 func classifyAnswer(op operation, answer *api.ErrorResponse, now time.Time) error {
 	status := answer.Response.StatusCode
-	refusal := &StatusError{Status: status, Message: oneLine(answer.Message), Hint: hint(status, op.target())}
+	refusal := &StatusError{Status: status, Message: oneLine(answer.Message), Hint: op.hint(status)}
 	if status >= http.StatusInternalServerError || status == http.StatusRequestTimeout {
 		return unavailable(op, asksToWait(answer.Response.Header, now), refusal)
 	}

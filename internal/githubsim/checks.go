@@ -3,6 +3,7 @@ package githubsim
 import (
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -144,9 +145,11 @@ func (s *Server) listChecks(r *http.Request) (*rest.Answer, error) {
 		return nil, rest.Problem(http.StatusUnprocessableEntity, "No commit found for SHA: %s", r.PathValue("ref"))
 	}
 	list := []rest.Object{}
+	query := r.URL.Query()
+	name, app := query.Get("check_name"), query.Get("app_id")
 	for _, c := range slices.Backward(s.checks) {
-		name := r.URL.Query().Get("check_name")
-		if strings.EqualFold(c.Repository, repositoryOf(r)) && c.HeadSHA == r.PathValue("ref") && (name == "" || name == c.Name) {
+		wanted := (name == "" || name == c.Name) && (app == "" || app == strconv.FormatInt(c.App.ID, 10))
+		if wanted && strings.EqualFold(c.Repository, repositoryOf(r)) && c.HeadSHA == r.PathValue("ref") {
 			list = append(list, s.site().Check(c))
 		}
 	}

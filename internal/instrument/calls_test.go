@@ -41,6 +41,7 @@ func TestEveryCallIsCounted(t *testing.T) {
 		"queue":    {instrument.Queue{Calls: calls("queue")}, (*fleet.Queue)(nil)},
 		"compute":  {instrument.Compute{Calls: calls("compute")}, (*fleet.Compute)(nil)},
 		"github":   {instrument.GitHub{Calls: calls("github")}, (*fleet.GitHub)(nil)},
+		"checks":   {instrument.GitHubChecks{Calls: calls("checks")}, (*fleet.GitHubChecks)(nil)},
 		"runners":  {instrument.Registrations{Calls: calls("runners")}, (*fleet.Registrations)(nil)},
 	} {
 		for method := range reflect.TypeOf(port.port).Elem().Methods() {

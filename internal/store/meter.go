@@ -64,7 +64,7 @@ var CallsByMonth = &Index{Name: "calls of a month", By: []string{"service"}}
 
 // CallDays are the calls to AWS that each replica made on each day.
 var CallDays = define(Spec[meter.CallsOfDay]{
-	Name:       "calls",
+	Name:       "calls_of_day",
 	Label:      func(key Key) string { return "calls of " + key[1] },
 	Key:        func(d *meter.CallsOfDay) Key { return Key{d.Month, d.Name} },
 	KeyColumns: []string{"service", "id"},

@@ -33,7 +33,7 @@ func (o Operations) Begin(ctx context.Context, of fleet.Subject) (context.Contex
 	return ctx, func(err error) {
 		if err != nil {
 			// A run that ends while it waits, and a short answer, are results. What failed is the operation in hand.
-			span.SetAttributes(attribute.String("remuda.error", err.Error()))
+			span.SetAttributes(attribute.String("remuda.error", fleet.OneLine(err)))
 		}
 		if failed(err) {
 			span.SetStatus(codes.Error, "it failed")

@@ -52,6 +52,8 @@ type Tracing struct {
 const (
 	// sendTimeout bounds one try to send a batch.
 	sendTimeout = 5 * time.Second
+	// maxAttribute is how many characters an attribute has at most: a batch of spans stays far below the 4 MB that a collector takes.
+	maxAttribute = 1024
 	// queued is how many spans wait to be sent. Those beyond are dropped: they are for people, and memory is for hosts.
 	queued = 4096
 )
@@ -69,7 +71,10 @@ func New(ctx context.Context, o Options) (*Tracing, error) {
 	about := resource.NewSchemaless(
 		attribute.String("service.name", "remuda-controld"), attribute.String("service.version", o.Version), attribute.String("service.instance.id", o.Replica),
 	)
+	limits := sdktrace.NewSpanLimits()
+	limits.AttributeValueLengthLimit = maxAttribute
 	return &Tracing{sdktrace.NewTracerProvider(
+		sdktrace.WithRawSpanLimits(limits),
 		sdktrace.WithResource(about),
 		// By the ids of traces alone: every process comes to the same answer, and what a caller says does not count.
 		sdktrace.WithSampler(sdktrace.TraceIDRatioBased(o.Sample)),

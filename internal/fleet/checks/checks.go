@@ -9,20 +9,24 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"golang.org/x/time/rate"
 
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/checkrun"
-	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/policy/checks"
 )
 
-// GitHub writes check runs.
+// GitHub writes check runs. Each call is one request. An error is lifecycle.ErrRefused if GitHub does not take it, and ErrNotFound if what it is about
+// is gone.
 type GitHub interface {
-	// CreateCheck makes a check run on the head commit of a workflow run, or takes over an open one that it made for the run before. It returns its id.
-	// The error is lifecycle.ErrRefused or ErrNotFound if GitHub takes none.
-	CreateCheck(ctx context.Context, repository, runID string, c checkrun.Content) (int64, error)
-	// UpdateCheck changes what a check run shows, and completes it if there is a conclusion. The errors are those of CreateCheck.
+	// RunHead is what a check run of a workflow run is made on.
+	RunHead(ctx context.Context, repository, runID string) (checkrun.Head, error)
+	// FindCheck finds the newest check run that was made for a run and a purpose: ErrNotFound.
+	FindCheck(ctx context.Context, repository, runID string, h checkrun.Head, p checkrun.Purpose) (checkrun.Found, error)
+	// CreateCheck makes a check run, and returns its id.
+	CreateCheck(ctx context.Context, repository, runID string, h checkrun.Head, p checkrun.Purpose, c checkrun.Content) (int64, error)
+	// UpdateCheck changes what a check run shows, and completes it if there is a conclusion.
 	UpdateCheck(ctx context.Context, repository string, id int64, c checkrun.Content) error
 }
 
@@ -32,103 +36,184 @@ type Store interface {
 	CheckTable(ctx context.Context) (checkrun.Table, error)
 	// UpdateCheckTable replaces the table whose stored version is t.Version: else ErrConflict.
 	UpdateCheckTable(ctx context.Context, t checkrun.Table) (checkrun.Table, error)
-	// SeeOnce remembers an id of a kind until a time: ErrExists if it is remembered already.
-	SeeOnce(ctx context.Context, kind, id string, until time.Time) error
 }
 
 // Options are where check runs are written, and when.
 type Options struct {
 	GitHub GitHub
 	Store  Store
-	// After is for how long something of a run waits before the run has a check run.
+	// After is for how long something of a run waits before the run has a check run; 0: none are made any more, and those that are open are completed.
 	After time.Duration
 }
 
 // Checks keeps the check runs. Its fields are set before the first call.
 type Checks struct {
 	Options
-	// Waiting lists what waits for hosts.
-	Waiting func(ctx context.Context, now time.Time) ([]checks.Wait, error)
-	// Refusals lists the jobs that were refused since a time.
-	Refusals func(ctx context.Context, since time.Time) ([]lifecycle.Event, error)
+	// Waiting lists what waits for hosts, and reports whether more does.
+	Waiting func(ctx context.Context, now time.Time) (waits []checks.Wait, more bool, err error)
+	// Refusals lists the jobs that were refused since a place in the history, and the next place. The empty place is now.
+	Refusals func(ctx context.Context, place string) (refused []lifecycle.Event, next string, err error)
 	Ops      *op.Driver
 	Log      hclog.Logger
+
+	// place is where this replica reads on in the history, and refused are the jobs that have no check run yet. Another replica that sweeps begins with what comes then.
+	place   string
+	refused []lifecycle.Event
+	// writes and refusals bound what is written.
+	writes, refusals *rate.Limiter
+	// warned is when it was logged last that GitHub takes no check run.
+	warned time.Time
 }
 
-// Every is how often the sweep runs: half of what a run waits for before it has a check run, and at most 30 s.
-func (o Options) Every() time.Duration { return min(o.After/2, 30*time.Second) }
-
 const (
-	// stepsAtOnce bounds what one sweep writes. GitHub takes 80 such calls a minute (REST API, "Rate limits").
-	stepsAtOnce = 30
-	// refusedLately is how far back jobs that were refused are looked for: a sweep may be late, or another replica's.
-	refusedLately = 10 * time.Minute
-	// saidFor is for how long a refusal is not written again.
-	saidFor = 24 * time.Hour
-	refused = "refused-check"
+	// Every is how often the sweep runs.
+	Every = 30 * time.Second
+	// GitHub advises at most 500 requests an hour that make content (REST API, "Rate limits", secondary ones), and hosts need some of all limits.
+	writesPerHour, writesAtOnce = 240, 20
+	// refusalsPerHour is apart: the authors of workflows may cause them.
+	refusalsPerHour, refusalsAtOnce = 40, 10
+	// refusedAtMost is how many refused jobs wait for their check runs.
+	refusedAtMost = 100
+	// refusedFor is for how long the end of a check run is tried again that GitHub does not take.
+	refusedFor = 48 * time.Hour
+	// warnEvery is how often it is logged that GitHub takes none.
+	warnEvery = time.Hour
 )
 
 // Sweep brings the check runs in line with what waits, once.
 type Sweep struct {
 	op.Stages
-	env      *Checks
-	steps    []checks.Step
-	refusals []lifecycle.Event
+	env   *Checks
+	steps []checks.Step
+	// head is of the run in hand.
+	head checkrun.Head
 }
 
-// NewSweep begins a sweep.
+// NewSweep begins a sweep. Sweeps of a replica come one after the other.
 func (c *Checks) NewSweep() *Sweep {
+	if c.writes == nil {
+		c.writes = rate.NewLimiter(rate.Limit(writesPerHour)/3600, writesAtOnce)
+		c.refusals = rate.NewLimiter(rate.Limit(refusalsPerHour)/3600, refusalsAtOnce)
+	}
 	s := &Sweep{env: c, Stages: c.Ops.Stages("checks")}
 	s.Next = s.read
 	return s
 }
 
 func (s *Sweep) read(ctx context.Context, now time.Time) (op.Progress, error) {
-	waits, err := s.env.Waiting(ctx, now)
-	if err != nil {
-		return op.Again, fmt.Errorf("list what waits: %w", err)
-	}
 	table, err := s.env.Store.CheckTable(ctx)
 	if err != nil {
 		return op.Again, fmt.Errorf("read the open check runs: %w", err)
 	}
-	if s.refusals, err = s.env.Refusals(ctx, now.Add(-refusedLately)); err != nil {
-		return op.Again, fmt.Errorf("list refused jobs: %w", err)
+	var waits []checks.Wait
+	more := false
+	if s.env.After > 0 {
+		if waits, more, err = s.env.Waiting(ctx, now); err != nil {
+			return op.Again, fmt.Errorf("list what waits: %w", err)
+		}
 	}
-	s.steps = checks.Steps(table, waits, s.env.After, now)
-	s.steps = s.steps[:min(len(s.steps), stepsAtOnce)]
-	return s.Then(s.step)
+	s.steps = checks.Steps(table, waits, more, s.env.After, now)
+	return s.Then(s.next)
 }
 
-// step does one step, first on GitHub. If the second write is lost, the next sweep creates the check run again, and GitHub's port finds the first.
-func (s *Sweep) step(ctx context.Context, _ time.Time) (op.Progress, error) {
-	if len(s.steps) == 0 {
-		return s.Then(s.refusal)
-	}
-	next := s.steps[0]
-	s.steps = s.steps[1:]
-	if err := s.env.carryOut(ctx, next); !s.Past(ctx, err) {
-		return op.Again, err
-	}
-	return op.Again, nil
-}
-
-func (c *Checks) carryOut(ctx context.Context, step checks.Step) error {
-	check, over := step.Check, step.Action == checks.Complete
-	var err error
+// next begins the next step, as far as the bound of writes allows. What is left comes in a later sweep.
+func (s *Sweep) next(ctx context.Context, now time.Time) (op.Progress, error) {
 	switch {
-	case step.Action == checks.Create:
-		check.ID, err = c.GitHub.CreateCheck(ctx, check.Repository, check.RunID, step.Content)
-	case check.ID != 0:
-		err = c.GitHub.UpdateCheck(ctx, check.Repository, check.ID, step.Content)
+	case len(s.steps) == 0:
+		return s.Then(s.readRefusals)
+	case s.steps[0].Check.ID == 0 && s.steps[0].Action == checks.Complete:
+		return s.done(ctx, now, nil)
+	case !s.env.writes.AllowN(now, 1):
+		s.steps = nil
+		return op.Again, nil
+	case s.steps[0].Action != checks.Create:
+		return s.Then(s.update)
 	}
-	switch none := errors.Is(err, lifecycle.ErrRefused) || errors.Is(err, lifecycle.ErrNotFound); {
-	case none:
-		c.Log.Warn("GitHub takes no check run; the run has none", logkey.Repository, check.Repository, logkey.Run, check.RunID, logkey.Error, err)
-		check.ID = 0
+	return s.claim(ctx, now)
+}
+
+// claim writes that this replica makes a check run, so that no other makes it too.
+func (s *Sweep) claim(ctx context.Context, now time.Time) (op.Progress, error) {
+	check := s.steps[0].Check
+	table, err := s.env.Store.CheckTable(ctx)
+	makes := err == nil && checks.Makes(table, check.Repository, check.RunID, now)
+	if makes {
+		check.Shown = ""
+		_, err = s.env.Store.UpdateCheckTable(ctx, table.With(check))
+	}
+	switch {
+	case err == nil && !makes, errors.Is(err, lifecycle.ErrConflict): // another replica sweeps too
+		s.steps = s.steps[1:]
+		return s.Then(s.next)
 	case err != nil:
-		return fmt.Errorf("%s the check run of run %s of %s: %w", step.Action, check.RunID, check.Repository, err)
+		return op.Again, fmt.Errorf("write the open check runs: %w", err)
 	}
+	return s.Then(s.find)
+}
+
+// find reads the run, and looks for a check run that was made for it before, whose row was lost.
+func (s *Sweep) find(ctx context.Context, now time.Time) (op.Progress, error) {
+	check, err := s.steps[0].Check, error(nil)
+	if s.head, err = s.env.GitHub.RunHead(ctx, check.Repository, check.RunID); err != nil {
+		return s.done(ctx, now, err)
+	}
+	return s.Then(func(ctx context.Context, now time.Time) (op.Progress, error) {
+		found, err := s.env.GitHub.FindCheck(ctx, check.Repository, check.RunID, s.head, checkrun.Waits)
+		switch {
+		case err == nil && found.Open:
+			s.steps[0].Check.ID = found.ID
+			return s.Then(s.update)
+		case err != nil && !errors.Is(err, lifecycle.ErrNotFound):
+			return s.done(ctx, now, err)
+		}
+		return s.Then(s.create)
+	})
+}
+
+func (s *Sweep) create(ctx context.Context, now time.Time) (op.Progress, error) {
+	step := &s.steps[0]
+	id, err := s.env.GitHub.CreateCheck(ctx, step.Check.Repository, step.Check.RunID, s.head, checkrun.Waits, step.Content)
+	step.Check.ID = id
+	return s.done(ctx, now, err)
+}
+
+func (s *Sweep) update(ctx context.Context, now time.Time) (op.Progress, error) {
+	step := s.steps[0]
+	err := s.env.GitHub.UpdateCheck(ctx, step.Check.Repository, step.Check.ID, step.Content)
+	if errors.Is(err, lifecycle.ErrNotFound) { // it was deleted
+		s.steps[0].Check.ID = 0
+	}
+	return s.done(ctx, now, err)
+}
+
+// done writes what came of a step.
+func (s *Sweep) done(ctx context.Context, now time.Time, failed error) (op.Progress, error) {
+	step := s.steps[0]
+	s.steps = s.steps[1:]
+	s.Next = s.next
+	check := step.Check
+	check.TriedAt, check.Refused = now, refusedByGitHub(failed)
+	if failed != nil && !check.Refused {
+		failed = fmt.Errorf("%s the check run of run %s of %s: %w", step.Action, check.RunID, check.Repository, failed)
+		if s.Past(ctx, failed) {
+			failed = nil
+		}
+		return op.Again, failed
+	}
+	if check.Refused {
+		s.env.warn(check.Repository, failed, now)
+	}
+	over := step.Action == checks.Complete && (!check.Refused || check.ID == 0 || now.Sub(check.Since) > refusedFor)
+	return op.Again, s.env.write(ctx, check, over)
+}
+
+// refusedByGitHub reports whether a call fails again, however often it is made.
+func refusedByGitHub(err error) bool {
+	return errors.Is(err, lifecycle.ErrRefused) || errors.Is(err, lifecycle.ErrNotFound)
+}
+
+// write puts a check run into the table, or takes it out.
+func (c *Checks) write(ctx context.Context, check checkrun.Check, over bool) error {
 	return op.Rewrite("the open check runs", func() error {
 		table, err := c.Store.CheckTable(ctx)
 		if err != nil {
@@ -142,29 +227,4 @@ func (c *Checks) carryOut(ctx context.Context, step checks.Step) error {
 		_, err = c.Store.UpdateCheckTable(ctx, table)
 		return err
 	})
-}
-
-// refusal writes the check run of a job that gets no host, once for each run and reason.
-func (s *Sweep) refusal(ctx context.Context, now time.Time) (op.Progress, error) {
-	if len(s.refusals) == 0 {
-		return op.Done, nil
-	}
-	e := s.refusals[0]
-	s.refusals = s.refusals[1:]
-	content := checks.Refused(lifecycle.Reason{Code: e.Code, Text: e.Reason})
-	id := lifecycle.RunKey(e.Repository, e.RunID) + " " + checks.Digest(content)
-	err := s.env.Store.SeeOnce(ctx, refused, id, now.Add(saidFor))
-	if err == nil {
-		_, err = s.env.GitHub.CreateCheck(ctx, e.Repository, e.RunID, content)
-	}
-	switch {
-	case errors.Is(err, lifecycle.ErrExists):
-	case errors.Is(err, lifecycle.ErrRefused), errors.Is(err, lifecycle.ErrNotFound):
-		s.env.Log.Warn("GitHub takes no check run of a refused job", logkey.Repository, e.Repository, logkey.Run, e.RunID, logkey.Error, err)
-	case err != nil:
-		if err = fmt.Errorf("write the check run of a refused job of run %s of %s: %w", e.RunID, e.Repository, err); !s.Past(ctx, err) {
-			return op.Again, err
-		}
-	}
-	return op.Again, nil
 }

@@ -106,7 +106,7 @@ const answerMargin = 250 * time.Millisecond
 // again until patience has passed without a successful step, and so is a wrong clock. If the operation ends with ctx, or just before
 // the deadline of ctx, while a dependency is unavailable, the error is a *CutError.
 func (d *Driver) Drive(ctx context.Context, o Op, patience time.Duration) (err error) {
-	ctx, end := d.beginOp(ctx, o)
+	ctx, end := d.BeginOp(ctx, o)
 	defer func() { end(err) }()
 	return d.drive(ctx, o, patience)
 }

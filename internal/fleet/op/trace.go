@@ -48,8 +48,8 @@ func (d *Driver) Past(of Subject, from, to time.Time) {
 	}
 }
 
-// beginOp is Begin for an operation that may say what it is about.
-func (d *Driver) beginOp(ctx context.Context, o Op) (context.Context, func(error)) {
+// BeginOp is Begin for an operation that may say what it is about.
+func (d *Driver) BeginOp(ctx context.Context, o Op) (context.Context, func(error)) {
 	described, ok := o.(Described)
 	if !ok {
 		return ctx, func(error) {}

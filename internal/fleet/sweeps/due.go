@@ -28,6 +28,9 @@ type DueSweep struct {
 	rest     resting
 	requests []lifecycle.Request
 	op       op.Op // the request in hand
+	// opCtx is that in which its steps are followed, and opEnd is called with its error.
+	opCtx context.Context
+	opEnd func(error)
 	// unavailable counts the requests in a row that could not be carried on.
 	unavailable int
 	// seen keeps one sweep from taking up the same row twice. page is where it reads
@@ -198,8 +201,9 @@ func (s *DueSweep) request(ctx context.Context, now time.Time) (op.Progress, err
 	}
 	if s.op == nil {
 		s.op = s.env.Resumer(s.requests[0])
+		s.opCtx, s.opEnd = s.env.Ops.BeginOp(ctx, s.op)
 	}
-	progress, err := s.op.Step(ctx, now)
+	progress, err := s.op.Step(s.opCtx, now)
 	if errors.Is(err, lifecycle.ErrUnavailable) {
 		if s.unavailable++; s.unavailable >= op.UnavailableAtMost {
 			return op.Again, err
@@ -211,6 +215,7 @@ func (s *DueSweep) request(ctx context.Context, now time.Time) (op.Progress, err
 		s.env.Log.Error("request not carried on", logkey.Request, s.requests[0].RequestID, logkey.Run, s.requests[0].RunID, logkey.Error, err)
 	}
 	if err != nil || progress.Done || progress.Wait > 0 {
+		s.opEnd(err)
 		s.requests, s.op = s.requests[1:], nil
 	}
 	return op.Again, nil

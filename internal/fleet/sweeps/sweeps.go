@@ -122,6 +122,8 @@ type Kind struct {
 	// sweep runs in the slow lane.
 	Every time.Duration
 	New   func() op.Op
+	// Slow: it runs in the slow lane whatever its interval, since a step of it may wait for GitHub and nothing waits for it.
+	Slow bool
 	// Apart: the sweep runs in a loop of its own, and not in the sweeper's.
 	Apart bool
 	// Aside: nothing waits for what it does, so a refresh leaves it out.
@@ -146,7 +148,7 @@ func (sw *Sweeps) NewSweeper(table []Kind) *Sweeper {
 			continue
 		}
 		l := &s.quick
-		if k.Every >= slowFrom {
+		if k.Every >= slowFrom || k.Slow {
 			l = &s.slow
 		}
 		l.sweeps = append(l.sweeps, &schedule{Kind: k})
@@ -253,7 +255,9 @@ func (s *Sweeper) wrongClock() bool {
 		s.env.Log.Info("clock is right again")
 	}
 	if s.clockWrong = err != nil; s.clockWrong {
-		s.lease.Holder, s.quick.op, s.slow.op = "", nil, nil
+		s.lease.Holder = ""
+		s.quick.stop(err)
+		s.slow.stop(err)
 		s.env.sweeping.Store(false)
 	}
 	return s.clockWrong
@@ -298,6 +302,8 @@ const sweepAgain = 30 * time.Second
 func (sw *Sweeps) Sweep(ctx context.Context, table []Kind) {
 	defer sw.sweeping.Store(false)
 	s := sw.NewSweeper(table)
+	defer s.quick.stop(nil)
+	defer s.slow.stop(nil)
 	failures := 0
 	var said string
 	var saidAt time.Time

@@ -11,13 +11,15 @@ import (
 type Check struct {
 	Repository string `json:"repository"`
 	RunID      string `json:"runId"`
-	// ID is GitHub's. 0: GitHub took none, and is not asked again for this run.
+	// ID is GitHub's. 0: it is being made, or GitHub took none.
 	ID int64 `json:"id,omitempty"`
 	// Since is from when on something of the run has waited.
 	Since time.Time `json:"since"`
-	// Shown is a digest of what it says, and ShownAt when it was written.
+	// Shown is a digest of what it says, and TriedAt when it was last written, or when that was last tried.
 	Shown   string    `json:"shown,omitempty"`
-	ShownAt time.Time `json:"shownAt"`
+	TriedAt time.Time `json:"triedAt"`
+	// Refused: GitHub did not take the last write.
+	Refused bool `json:"refused,omitempty"`
 }
 
 // Of reports whether the check is of a run.
@@ -25,14 +27,32 @@ func (c Check) Of(repository, runID string) bool {
 	return c.RunID == runID && strings.EqualFold(c.Repository, repository)
 }
 
+// Content is what a check run shows. Conclusion is empty while it is open.
+type Content struct{ Title, Summary, Conclusion string }
+
 // The conclusions of check runs (REST API, "Create a check run").
 const (
 	Neutral        = "neutral"
 	ActionRequired = "action_required"
 )
 
-// Content is what a check run shows. Conclusion is empty while it is open.
-type Content struct{ Title, Summary, Conclusion string }
+// Head is what a check run is made on: the head commit of a workflow run, and the name of its workflow.
+type Head struct{ SHA, Workflow string }
+
+// Purpose is what a check run is for. A run may have one of each, and each has a name and an external id of its own.
+type Purpose string
+
+// The purposes.
+const (
+	Waits   Purpose = "wait"
+	Refusal Purpose = "refused"
+)
+
+// Found is a check run that GitHub has.
+type Found struct {
+	ID   int64
+	Open bool
+}
 
 // AtMost is how many check runs are open at a time. Runs beyond that wait without one.
 const AtMost = 500
@@ -50,6 +70,16 @@ func (t Table) Find(repository, runID string) (Check, bool) {
 		return Check{}, false
 	}
 	return t.Open[i], true
+}
+
+// Count is how many check runs are open on GitHub, or are being made.
+func (t Table) Count() (n int) {
+	for _, c := range t.Open {
+		if c.ID != 0 || !c.Refused {
+			n++
+		}
+	}
+	return n
 }
 
 // With is the table with a check in place of the one of its run.

@@ -2,7 +2,6 @@
 package checks
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -31,9 +30,9 @@ type Action string
 
 // The actions.
 const (
+	Complete Action = "complete"
 	Create   Action = "create"
 	Update   Action = "update"
-	Complete Action = "complete"
 )
 
 // Step is one thing to do.
@@ -44,8 +43,12 @@ type Step struct {
 }
 
 const (
-	// updateAfter is the least time between two writes of a check run: places in a line change with each job.
-	updateAfter = time.Minute
+	// updateAfter is the least time between two writes of a check run.
+	updateAfter = 5 * time.Minute
+	// makingAtMost is how long a replica may take to make a check run. Another goes on after that.
+	makingAtMost = time.Minute
+	// refusedFor is for how long GitHub is not asked again after it took none.
+	refusedFor = time.Hour
 	// maxTitle, maxNames and maxReasons are what people read at a glance. A summary stays far below GitHub's 65,535 characters.
 	maxTitle   = 120
 	maxNames   = 5
@@ -54,30 +57,60 @@ const (
 	maxReason = 1000
 )
 
-// Steps are what is to be done: the check runs that are over first, then those that wait longest. after is for how long something waits before it has one.
-func Steps(t checkrun.Table, waits []Wait, after time.Duration, now time.Time) (steps []Step) {
-	runs := byRun(waits, now.Add(-after))
+// Steps are what is to be done, in this order: check runs of runs that wait no more are completed, new ones made for those that wait longest, and the others
+// renewed, the oldest first. after is for how long something waits before its run has one; 0: none are wanted any more. more: others wait that are not
+// among these, so nothing is over for not being there.
+func Steps(t checkrun.Table, waits []Wait, more bool, after time.Duration, now time.Time) (steps []Step) {
+	var updates []Step
 	for _, c := range t.Open {
-		if !slices.ContainsFunc(waits, func(w Wait) bool { return c.Of(w.Repository, w.RunID) }) {
-			steps = append(steps, Step{Complete, c, over(c, now)})
+		stays := after > 0 && (more || slices.ContainsFunc(waits, func(w Wait) bool { return c.Of(w.Repository, w.RunID) }))
+		if rests := c.Refused && c.ID != 0 && now.Before(c.TriedAt.Add(refusedFor)); !stays && !rests {
+			steps = append(steps, Step{Complete, c, finalContent(c, now)})
 		}
 	}
-	open := len(t.Open) - len(steps)
-	for _, run := range runs {
+	if after == 0 {
+		return steps
+	}
+	open := t.Count()
+	for _, run := range byRun(waits, now.Add(-after)) {
 		first := run[0]
-		c, is := t.Find(first.Repository, first.RunID)
-		content := of(run)
-		shown := Digest(content)
+		c, found := t.Find(first.Repository, first.RunID)
+		content := contentOf(run)
+		next := checkrun.Check{Repository: first.Repository, RunID: first.RunID, Since: first.Since, ID: c.ID, Shown: digestOf(run), TriedAt: now}
 		switch {
-		case !is && open < checkrun.AtMost:
+		case !found && open < checkrun.AtMost:
 			open++
-			steps = append(steps, Step{Create, checkrun.Check{Repository: first.Repository, RunID: first.RunID, Since: first.Since, Shown: shown, ShownAt: now}, content})
-		case is && c.ID != 0 && c.Shown != shown && !now.Before(c.ShownAt.Add(updateAfter)):
-			c.Shown, c.ShownAt = shown, now
-			steps = append(steps, Step{Update, c, content})
+			steps = append(steps, Step{Create, next, content})
+		case found && now.Before(c.TriedAt.Add(rest(c))):
+		case found && c.ID == 0:
+			steps = append(steps, Step{Create, next, content})
+		case found && c.Shown != next.Shown:
+			next.Since = c.Since
+			updates = append(updates, Step{Update, next, content})
 		}
 	}
-	return steps
+	slices.SortStableFunc(updates, func(a, b Step) int {
+		of := func(s Step) time.Time { c, _ := t.Find(s.Check.Repository, s.Check.RunID); return c.TriedAt }
+		return of(a).Compare(of(b))
+	})
+	return append(steps, updates...)
+}
+
+// Makes reports whether a check run of a run is to be made: there is none, or the one who began to make it has not come back.
+func Makes(t checkrun.Table, repository, runID string, now time.Time) bool {
+	c, found := t.Find(repository, runID)
+	return !found || c.ID == 0 && !now.Before(c.TriedAt.Add(rest(c)))
+}
+
+// rest is how long a check run is left alone after it was written.
+func rest(c checkrun.Check) time.Duration {
+	switch {
+	case c.Refused:
+		return refusedFor
+	case c.ID == 0:
+		return makingAtMost
+	}
+	return updateAfter
 }
 
 // byRun are the waits of each run that has waited since a time, the longest first in each, and of the runs.
@@ -99,23 +132,36 @@ func byRun(waits []Wait, since time.Time) (runs [][]Wait) {
 	return runs
 }
 
-// of is what the check run of a run says, whose waits are in the order in which they began.
-func of(run []Wait) checkrun.Content {
+// contentOf is what the check run of a run says, whose waits are in the order in which they began.
+func contentOf(run []Wait) checkrun.Content {
 	var text strings.Builder
 	groups := byReason(run)
 	for _, group := range groups[:min(len(groups), maxReasons)] {
 		first := group[0]
-		fmt.Fprintf(&text, "**%s since %s.** %s (`%s`). %s\n", whatWaits(group), first.Since.UTC().Format("15:04:05Z"), sentence(first.Why.Text), first.Why.Code, markdown.Replace(first.Next))
+		fmt.Fprintf(&text, "**%s since %s** (`%s`): %s\n\n%s\n\n", whatWaits(group), clock(first.Since), first.Why.Code, code(first.Why.Text, maxReason), plain(first.Next))
 		if names := names(group); names != "" {
-			fmt.Fprintf(&text, "\n%s\n", names)
+			text.WriteString(names + "\n\n")
 		}
-		text.WriteString("\n")
 	}
 	if more := len(groups) - maxReasons; more > 0 {
 		fmt.Fprintf(&text, "There are %d other reasons.\n\n", more)
 	}
 	text.WriteString("Remuda writes this while something waits for hosts, and completes it once nothing does.\n")
-	return checkrun.Content{Title: cut(whatWaits(run) + ": " + run[0].Why.Text), Summary: text.String()}
+	return checkrun.Content{Title: cut(whatWaits(run)+": "+run[0].Why.Text, maxTitle), Summary: text.String()}
+}
+
+// clock is a time for people.
+func clock(t time.Time) string { return t.UTC().Format("Jan 2 15:04 MST") }
+
+// digestOf is the same while the same jobs wait for the same kinds of reasons: places in a line and counts change with each job.
+func digestOf(run []Wait) string {
+	var said []string
+	for _, w := range run {
+		said = append(said, string(w.Why.Code)+" "+w.Job)
+	}
+	slices.Sort(said)
+	sum := sha256.Sum256([]byte(strings.Join(said, "\n")))
+	return hex.EncodeToString(sum[:8])
 }
 
 // byReason are groups of waits with the same reason, in the order of their first.
@@ -131,7 +177,7 @@ func byReason(run []Wait) (groups [][]Wait) {
 	return groups
 }
 
-// whatWaits is "2 jobs wait for a host".
+// whatWaits is "2 jobs have waited for hosts".
 func whatWaits(group []Wait) string {
 	jobs := 0
 	for _, w := range group {
@@ -141,19 +187,19 @@ func whatWaits(group []Wait) string {
 	}
 	switch {
 	case jobs == 0:
-		return "the run waits for its hosts"
+		return "the run has waited for its hosts"
 	case jobs == 1:
-		return "a job waits for a host"
+		return "a job has waited for a host"
 	}
-	return fmt.Sprintf("%d jobs wait for hosts", jobs)
+	return fmt.Sprintf("%d jobs have waited for hosts", jobs)
 }
 
-// names are the jobs by name, as code: a workflow chooses the names, and they must not be read as Markdown.
+// names are the jobs by name.
 func names(group []Wait) string {
 	var list []string
 	for _, w := range group {
 		if w.Job != "" {
-			list = append(list, "- `"+strings.Map(plain, cut(w.Job))+"`")
+			list = append(list, "- "+code(w.Job, maxTitle))
 		}
 	}
 	if more := len(list) - maxNames; more > 0 {
@@ -162,55 +208,43 @@ func names(group []Wait) string {
 	return strings.Join(list, "\n")
 }
 
-// plain leaves out what ends a span of code or its line.
-func plain(r rune) rune {
-	if r == '`' || r < ' ' || r == 0x7f {
-		return ' '
-	}
-	return r
+// code is a text as code in Markdown. Names of jobs, and labels in reasons, are chosen by workflows: they must be no Markdown, links or mentions.
+func code(text string, most int) string {
+	return "`" + strings.Map(func(r rune) rune {
+		if r == '`' || r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, cut(text, most)) + "`"
 }
 
-// markdown are the characters that Markdown gives a meaning. A reason may have a label that a workflow chose.
-var markdown = strings.NewReplacer("\\", "\\\\", "`", "\\`", "*", "\\*", "_", "\\_", "[", "\\[", "]", "\\]", "<", "\\<", ">", "\\>", "!", "\\!", "|", "\\|", "~", "\\~",
-	"#", "\\#", "\n", " ", "\r", " ")
+// markdown are the characters that Markdown gives a meaning.
+var markdown = strings.NewReplacer("\\", "\\\\", "`", "\\`", "*", "\\*", "_", "\\_", "[", "\\[", "]", "\\]", "<", "\\<", ">", "\\>", "|", "\\|", "\n", " ", "\r", " ")
 
-// sentence is a text that begins as a sentence does, and is shown as it is.
-func sentence(text string) string {
-	if runes := []rune(text); len(runes) > maxReason {
-		text = string(runes[:maxReason]) + "…"
-	}
-	first := min(1, len(text))
-	return markdown.Replace(strings.ToUpper(text[:first]) + text[first:])
-}
+// plain is a text of our own, with names from the configuration, as Markdown shows it unchanged.
+func plain(text string) string { return markdown.Replace(cut(text, maxReason)) }
 
 // cut bounds a text by characters.
-func cut(text string) string {
+func cut(text string, most int) string {
 	runes := []rune(text)
-	if len(runes) <= maxTitle {
+	if len(runes) <= most {
 		return text
 	}
-	return string(runes[:maxTitle-1]) + "…"
+	return string(runes[:most-1]) + "…"
 }
 
-// over is what a check run says at its end.
-func over(c checkrun.Check, now time.Time) checkrun.Content {
-	waited := now.Sub(c.Since).Round(time.Second)
+// finalContent is what a check run says at its end.
+func finalContent(c checkrun.Check, now time.Time) checkrun.Content {
 	return checkrun.Content{
-		Title: fmt.Sprintf("nothing waits for hosts any more, after %s", waited), Conclusion: checkrun.Neutral,
-		Summary: fmt.Sprintf("Something of this run waited for hosts from %s to %s.\n", c.Since.UTC().Format("15:04:05Z"), now.UTC().Format("15:04:05Z")),
+		Title: fmt.Sprintf("nothing waits for hosts any more, after %s", now.Sub(c.Since).Round(time.Second)), Conclusion: checkrun.Neutral,
+		Summary: fmt.Sprintf("Something of this run waited for hosts from %s to %s.\n", clock(c.Since), clock(now)),
 	}
 }
 
-// Refused is what the check run of a job says that gets no host, whatever happens.
+// Refused is what the check run of jobs says that get no host, whatever happens.
 func Refused(why lifecycle.Reason) checkrun.Content {
 	return checkrun.Content{
-		Title: cut(why.Text), Conclusion: checkrun.ActionRequired,
-		Summary: fmt.Sprintf("%s (`%s`). GitHub goes on queuing the job, for at most a day: cancel the run, or correct what keeps the job from a host.\n", sentence(why.Text), cmp.Or(why.Code, lifecycle.CodeOf(lifecycle.ActionRefuseJob))),
+		Title: cut(why.Text, maxTitle), Conclusion: checkrun.ActionRequired,
+		Summary: fmt.Sprintf("(`%s`) %s\n\nGitHub goes on queuing the job, for at most a day: cancel the run, or correct what keeps the job from a host.\n", why.Code, code(why.Text, maxReason)),
 	}
-}
-
-// Digest is the same for the same content.
-func Digest(c checkrun.Content) string {
-	sum := sha256.Sum256([]byte(c.Title + "\x00" + c.Summary + "\x00" + c.Conclusion))
-	return hex.EncodeToString(sum[:8])
 }

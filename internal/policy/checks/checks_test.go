@@ -37,39 +37,58 @@ func taken(steps []checks.Step) []string {
 func TestSteps(t *testing.T) {
 	t.Parallel()
 	long := waits("1", "build", 3*time.Minute)
-	created := checks.Steps(checkrun.Table{}, []checks.Wait{long}, after, now)[0].Check
+	created := checks.Steps(checkrun.Table{}, []checks.Wait{long}, false, after, now)[0].Check
+	making := created
 	created.ID = 7
-	shown := checkrun.Table{Open: []checkrun.Check{created}}
+	with := func(c checkrun.Check, change func(*checkrun.Check)) checkrun.Table {
+		change(&c)
+		return checkrun.Table{Open: []checkrun.Check{c}}
+	}
+	shown := with(created, func(*checkrun.Check) {})
 	other := long
 	other.Why = lifecycle.Because(lifecycle.ReasonPoolPaused, "pool small is paused")
-	refused := created
-	refused.ID = 0
+	counted := long
+	counted.Why.Text += ", and 3 of them are at work"
+	in := func(repository string) checks.Wait { w := long; w.Repository = repository; return w }
+	const full, over = ": a job has waited for a host: pool small is full", ": nothing waits for hosts any more, after 3m0s"
 	for name, c := range map[string]struct {
 		table checkrun.Table
 		waits []checks.Wait
+		more  bool
+		off   bool
 		at    time.Time
 		want  []string
 	}{
 		"nothing waits":                   {},
 		"a job waits for a short time":    {waits: []checks.Wait{waits("1", "build", after-time.Second)}},
-		"a job waits for long":            {waits: []checks.Wait{waits("1", "build", after)}, want: []string{"create 1: a job waits for a host: pool small is full"}},
-		"a run has one check run":         {waits: []checks.Wait{long, waits("1", "test", time.Second)}, want: []string{"create 1: 2 jobs wait for hosts: pool small is full"}},
-		"what waits longest is first":     {waits: []checks.Wait{long, waits("2", "", time.Hour)}, want: []string{"create 2: a job waits for a host: pool small is full", "create 1: a job waits for a host: pool small is full"}},
+		"a job waits for long":            {waits: []checks.Wait{waits("1", "build", after)}, want: []string{"create 1" + full}},
+		"a run has one check run":         {waits: []checks.Wait{long, waits("1", "test", time.Second)}, want: []string{"create 1: 2 jobs have waited for hosts: pool small is full"}},
+		"what waits longest is first":     {waits: []checks.Wait{long, waits("2", "", time.Hour)}, want: []string{"create 2" + full, "create 1" + full}},
 		"it says so already":              {table: shown, waits: []checks.Wait{long}, at: now.Add(time.Hour)},
-		"the reason has changed":          {table: shown, waits: []checks.Wait{other}, at: now.Add(time.Minute), want: []string{"update 1: a job waits for a host: pool small is paused"}},
-		"the reason has changed just now": {table: shown, waits: []checks.Wait{other}, at: now.Add(59 * time.Second)},
-		"GitHub took none":                {table: checkrun.Table{Open: []checkrun.Check{refused}}, waits: []checks.Wait{other}, at: now.Add(time.Hour)},
-		"nothing waits any more":          {table: shown, want: []string{"complete 1: nothing waits for hosts any more, after 3m0s"}},
-		"the run is another repository's": {table: shown, waits: []checks.Wait{func() checks.Wait { w := long; w.Repository = "acme/web"; return w }()}, want: []string{"complete 1: nothing waits for hosts any more, after 3m0s", "create 1: a job waits for a host: pool small is full"}},
-		"the repository in another case":  {table: shown, waits: []checks.Wait{func() checks.Wait { w := long; w.Repository = "Acme/App"; return w }()}},
+		"only counts have changed":        {table: shown, waits: []checks.Wait{counted}, at: now.Add(time.Hour)},
+		"the reason has changed":          {table: shown, waits: []checks.Wait{other}, at: now.Add(5 * time.Minute), want: []string{"update 1: a job has waited for a host: pool small is paused"}},
+		"the reason has changed just now": {table: shown, waits: []checks.Wait{other}, at: now.Add(5*time.Minute - 1)},
+		"another replica makes it":        {table: with(making, func(*checkrun.Check) {}), waits: []checks.Wait{long}, at: now.Add(time.Minute - 1)},
+		"the one who made it is gone":     {table: with(making, func(*checkrun.Check) {}), waits: []checks.Wait{long}, at: now.Add(time.Minute), want: []string{"create 1" + full}},
+		"GitHub took none":                {table: with(making, func(c *checkrun.Check) { c.Refused = true }), waits: []checks.Wait{other}, at: now.Add(time.Hour - 1)},
+		"GitHub took none an hour ago":    {table: with(making, func(c *checkrun.Check) { c.Refused = true }), waits: []checks.Wait{long}, at: now.Add(time.Hour), want: []string{"create 1" + full}},
+		"nothing waits any more":          {table: shown, want: []string{"complete 1" + over}},
+		"its end was refused":             {table: with(created, func(c *checkrun.Check) { c.Refused = true }), at: now.Add(time.Hour - 1)},
+		"more waits than is listed":       {table: shown, more: true},
+		"they are turned off":             {table: shown, waits: []checks.Wait{long, waits("2", "", time.Hour)}, more: true, off: true, want: []string{"complete 1" + over}},
+		"the run is another repository's": {table: shown, waits: []checks.Wait{in("acme/web")}, want: []string{"complete 1" + over, "create 1" + full}},
+		"the repository in another case":  {table: shown, waits: []checks.Wait{in("Acme/App")}},
 		"another job of the run waits on": {table: shown, waits: []checks.Wait{waits("1", "build", time.Second)}},
-		"a request waits":                 {waits: []checks.Wait{func() checks.Wait { w := long; w.Request = true; return w }()}, want: []string{"create 1: the run waits for its hosts: pool small is full"}},
+		"a request waits":                 {waits: []checks.Wait{func() checks.Wait { w := long; w.Request = true; return w }()}, want: []string{"create 1: the run has waited for its hosts: pool small is full"}},
 	} {
-		at := c.at
+		at, wait := c.at, after
 		if at.IsZero() {
 			at = now
 		}
-		if diff := cmp.Diff(c.want, taken(checks.Steps(c.table, c.waits, after, at))); diff != "" {
+		if c.off {
+			wait = 0
+		}
+		if diff := cmp.Diff(c.want, taken(checks.Steps(c.table, c.waits, c.more, wait, at))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -83,7 +102,7 @@ func TestManyRuns(t *testing.T) {
 	for i := range checkrun.AtMost + 10 {
 		all = append(all, waits(fmt.Sprint(i), "", time.Hour-time.Duration(i)*time.Second))
 	}
-	steps := checks.Steps(table, all, after, now)
+	steps := checks.Steps(table, all, false, after, now)
 	if len(steps) != checkrun.AtMost || steps[0].Check.RunID != "0" {
 		t.Fatalf("%d steps, the first for %s", len(steps), steps[0].Check.RunID)
 	}
@@ -91,25 +110,45 @@ func TestManyRuns(t *testing.T) {
 		s.Check.ID = 1
 		table = table.With(s.Check)
 	}
-	got := checks.Steps(table, all[1:], after, now)
-	if len(got) != 2 || got[0].Action != checks.Complete || got[1].Action != checks.Create || got[1].Check.RunID != fmt.Sprint(checkrun.AtMost) {
+	if got := checks.Steps(table, all, false, after, now); len(got) > 0 {
 		t.Errorf("%v", taken(got))
+	}
+	if got := checks.Steps(table.Without("acme/app", "0"), all[1:], false, after, now); len(got) != 1 || got[0].Action != checks.Create || got[0].Check.RunID != fmt.Sprint(checkrun.AtMost) {
+		t.Errorf("%v", taken(got))
+	}
+}
+
+// TestOldestFirst: of what is to be renewed, what was written longest ago is first.
+func TestOldestFirst(t *testing.T) {
+	t.Parallel()
+	table := checkrun.Table{}
+	var all []checks.Wait
+	for i := range 5 {
+		all = append(all, waits(fmt.Sprint(i), "", time.Hour))
+		table = table.With(checkrun.Check{Repository: "acme/app", RunID: fmt.Sprint(i), ID: 1, Shown: "x", TriedAt: now.Add(-time.Hour - time.Duration(i%3)*time.Minute)})
+	}
+	var order []string
+	for _, s := range checks.Steps(table, all, false, after, now) {
+		order = append(order, s.Check.RunID)
+	}
+	if diff := cmp.Diff([]string{"2", "1", "4", "0", "3"}, order); diff != "" {
+		t.Error(diff)
 	}
 }
 
 // TestSummary is read by people, and the names in it are chosen by workflows.
 func TestSummary(t *testing.T) {
 	t.Parallel()
-	list := []checks.Wait{waits("1", "build `x`\n# loud <img src=x>", 5*time.Minute)}
+	list := []checks.Wait{waits("1", "build `x`\n# loud <img src=x> @all https://evil.example", 5*time.Minute)}
 	for i := range 7 {
 		list = append(list, waits("1", fmt.Sprint("test ", i), 4*time.Minute))
 	}
 	other := waits("1", "deploy", 3*time.Minute)
 	other.Why = lifecycle.Because(lifecycle.ReasonQuota, "limits.hosts_per_repository allows 2 hosts")
-	got := checks.Steps(checkrun.Table{}, append(list, other), after, now)[0].Content
-	want := "**8 jobs wait for hosts since 09:55:00Z.** Pool small is full (`pool_full`). It gets a host when one is free.\n\n" +
-		"- `build  x  # loud <img src=x>`\n- `test 0`\n- `test 1`\n- `test 2`\n- `test 3`\n- and 3 more\n\n" +
-		"**a job waits for a host since 09:57:00Z.** Limits.hosts\\_per\\_repository allows 2 hosts (`quota`). It gets a host when one is free.\n\n- `deploy`\n\n" +
+	got := checks.Steps(checkrun.Table{}, append(list, other), false, after, now)[0].Content
+	want := "**8 jobs have waited for hosts since May 4 09:55 UTC** (`pool_full`): `pool small is full`\n\nIt gets a host when one is free.\n\n" +
+		"- `build  x  # loud <img src=x> @all https://evil.example`\n- `test 0`\n- `test 1`\n- `test 2`\n- `test 3`\n- and 3 more\n\n" +
+		"**a job has waited for a host since May 4 09:57 UTC** (`quota`): `limits.hosts_per_repository allows 2 hosts`\n\nIt gets a host when one is free.\n\n- `deploy`\n\n" +
 		"Remuda writes this while something waits for hosts, and completes it once nothing does.\n"
 	if diff := cmp.Diff(want, got.Summary); diff != "" {
 		t.Errorf("summary (-want +got):\n%s", diff)
@@ -119,12 +158,11 @@ func TestSummary(t *testing.T) {
 	var many []checks.Wait
 	for i := range 256 {
 		w := long
-		w.Why.Text += fmt.Sprint(i)
-		w.Next = long.Why.Text[:2000]
+		w.Why.Text = fmt.Sprint(i) + w.Why.Text
+		w.Next = long.Why.Text
 		many = append(many, w)
 	}
-	many[0].Why.Text = "1" + many[0].Why.Text
-	got = checks.Steps(checkrun.Table{}, many, after, now)[0].Content
+	got = checks.Steps(checkrun.Table{}, many, false, after, now)[0].Content
 	if title, summary := len([]rune(got.Title)), len([]rune(got.Summary)); title > 120 || summary > 65_535 || !strings.Contains(got.Summary, "There are 246 other reasons.") {
 		t.Errorf("a title of %d characters, a summary of %d", title, summary)
 	}
@@ -132,12 +170,8 @@ func TestSummary(t *testing.T) {
 
 func TestRefused(t *testing.T) {
 	t.Parallel()
-	loud := checks.Refused(lifecycle.Because(lifecycle.ReasonNotServed, "no pool has the label %s", "![x](https://evil.example)<b>\n# big"))
-	if !strings.HasPrefix(loud.Summary, `No pool has the label \!\[x\](https://evil.example)\<b\> \# big (`) {
-		t.Errorf("a label is read as Markdown: %s", loud.Summary)
-	}
-	got := checks.Refused(lifecycle.Because(lifecycle.ReasonNotServed, "acme/app may not use job pool small"))
-	if got.Conclusion != checkrun.ActionRequired || !strings.Contains(got.Summary, "may not use job pool small (`not_served`)") || got.Title != "acme/app may not use job pool small" {
+	got := checks.Refused(lifecycle.Because(lifecycle.ReasonNotServed, "no pool has the label %s", "![x](https://evil.example)<b>`\n# big"))
+	if got.Conclusion != checkrun.ActionRequired || !strings.HasPrefix(got.Summary, "(`not_served`) `no pool has the label ![x](https://evil.example)<b>  # big`\n\n") || !strings.HasPrefix(got.Title, "no pool has") {
 		t.Errorf("%+v", got)
 	}
 }

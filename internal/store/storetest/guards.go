@@ -75,7 +75,7 @@ var (
 		keys: []store.Key{{}},
 		full: func(store.Key) checkrun.Table {
 			return checkrun.Table{Open: []checkrun.Check{
-				{Repository: repository, RunID: runID, ID: beyondFloat, Since: start, Shown: "0011223344556677", ShownAt: start.Add(1)},
+				{Repository: repository, RunID: runID, ID: beyondFloat, Since: start, Shown: "0011223344556677", TriedAt: start.Add(1), Refused: true},
 				{Repository: "acme/other", RunID: "2", Since: start.Add(time.Minute)},
 			}, Version: 1}
 		},
