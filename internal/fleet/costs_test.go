@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -273,6 +274,34 @@ func TestCostOfJobsOfAPool(t *testing.T) {
 		}
 		if of := report(fleet.CostByRun); of.Total.Times != got.Total.Times || of.Total.Runs != got.Total.Runs {
 			t.Errorf("by run %+v, by job %+v", of.Total, got.Total)
+		}
+	})
+}
+
+// A host whose agent reported the end of its job before GitHub did is released by then, and is charged to the run of the job anyway.
+func TestCostOfAJobWhoseHostIsReleasedFirst(t *testing.T) {
+	inJobWorld(t, func(ctx context.Context, t *testing.T, w *world) {
+		releasing := func() bool {
+			return slices.ContainsFunc(w.records(lifecycle.StateIdle), func(r lifecycle.Record) bool { return r.Releasing() })
+		}
+		early := false
+		var hear func(context.Context, lifecycle.Webhook) error
+		hear = w.hub.hearBy(func(ctx context.Context, d lifecycle.Webhook) error {
+			for range 5 * 60 * 20 {
+				if d.Action != lifecycle.StatusCompleted || releasing() {
+					break
+				}
+				time.Sleep(50 * time.Millisecond)
+			}
+			early = early || d.Action == lifecycle.StatusCompleted && releasing()
+			return hear(ctx, d)
+		})
+		w.hub.queue(ctx, poolJob(1, time.Now()), time.Minute)
+		w.until("it is over", 10*time.Minute, w.allOver)
+		w.until("the pool is at rest", time.Minute, w.atRest)
+		got, err := w.newFleet("b", priced).Costs(ctx, fleet.CostQuery{By: fleet.CostByRun, Repository: repository}, time.Now())
+		if err != nil || !early || len(got.Rows) != 1 || got.Rows[0].RunID != "1" || got.Rows[0].Busy < time.Minute {
+			t.Errorf("released first: %t; %+v, %v", early, got.Rows, err)
 		}
 	})
 }

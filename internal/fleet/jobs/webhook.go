@@ -391,10 +391,31 @@ func (h *webhookOp) freeHost(ctx context.Context, _ time.Time) (op.Progress, err
 	case !r.Releasing() && r.State != lifecycle.StateRunning:
 		return h.finish(over + ", whose host is not ready yet: it is released once it is") // its agent reports that it had its job
 	}
+	user := meter.User{Repository: h.row.Repository, Workflow: h.row.Workflow, RunID: h.row.RunID, Attempt: h.row.RunAttempt}
+	if charged, err := h.charge(ctx, r, user); err != nil || !charged {
+		return op.Again, err
+	}
 	release := h.env.Provision.NewRelease(r.Repository, r.RequestID, 0, true)
-	release.ChargeTo(meter.User{Repository: h.row.Repository, Workflow: h.row.Workflow, RunID: h.row.RunID, Attempt: h.row.RunAttempt})
+	release.ChargeTo(user)
 	h.env.submit("release of "+r.RequestID, release)
 	return h.finish(over) // the pool is reconciled once its host is clean
+}
+
+// charge names the run of the job on a host that was released before this, since its agent reported that the job was over: its release knew no run. It
+// reports false if the record was written in between.
+func (h *webhookOp) charge(ctx context.Context, r lifecycle.Record, user meter.User) (bool, error) {
+	if c, ok := r.Meter.Cycle(); !r.Releasing() || !ok || c.User.RunID != "" {
+		return true, nil
+	}
+	r.Meter.ChargeTo(user)
+	_, err := h.env.Store.UpdateInstance(ctx, r)
+	switch {
+	case errors.Is(err, lifecycle.ErrConflict):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("charge host %s to run %s: %w", r.InstanceID, user.RunID, err)
+	}
+	return true, nil
 }
 
 // noteJob writes what is newly known about a job, and returns the stored row. A job's
