@@ -206,6 +206,7 @@ func (s *DueSweep) request(ctx context.Context, now time.Time) (op.Progress, err
 	progress, err := s.op.Step(s.opCtx, now)
 	if errors.Is(err, lifecycle.ErrUnavailable) {
 		if s.unavailable++; s.unavailable >= op.UnavailableAtMost {
+			s.opEnd(err)
 			return op.Again, err
 		}
 	} else {

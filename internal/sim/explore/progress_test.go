@@ -27,7 +27,7 @@ func TestStatesAreWhole(t *testing.T) {
 		{"provision", "Launcher", map[string]string{"wait": "only says how long to wait"}},
 		{"provision", "requestCleanup", map[string]string{"env": "shared", "journal": "history"}},
 		{"provision", "Release", map[string]string{"env": "shared", "repository": "the same for all", "runID": "part of its name"}},
-		{"sweeps", "DueSweep", map[string]string{"env": "shared"}},
+		{"sweeps", "DueSweep", map[string]string{"env": "shared", "opCtx": "only for traces", "opEnd": "only for traces"}},
 		{"sweeps", "left", map[string]string{"run": "follows from the jobs"}},
 	} {
 		t.Run(test.of, func(t *testing.T) {
