@@ -131,7 +131,7 @@ func takeSnapshot(ctx context.Context, c *config.Config, call *call) (_ policy.S
 	return offline.Take(ctx, offline.Source{
 		Options: fleet.Options{
 			Store: p.store, Queue: p.queue, Compute: p.compute, GitHub: hub, Guards: p.store, Jobs: jobOptions(c, p.store, hub),
-			Pools: offered, Classes: classes(c), HostKey: p.hostKey, ScaleDown: idle, Prices: &prices, Budgets: c.Limits.BudgetList(),
+			Pools: offered, Classes: classes(c), HostKey: p.hostKey, ScaleDown: idle, Prices: &prices, Budgets: c.Limits.BudgetList(), CallsMade: callsMade(p.calls),
 			Timing: timing(c.Sweeps), Replica: "snapshot", Log: log.Named("fleet"),
 		},
 		Services: slices.Sorted(maps.Keys(c.Services)),

@@ -84,7 +84,7 @@ func TestSnapshotAnswersAsControld(t *testing.T) {
 	}
 	for _, command := range []string{
 		"ps", "ps --all", "ps --pool jobs", "ps --repository acme --state held", "runs", "pools", "services", "waiting", "waiting --pool jobs", "plan",
-		"cost", "cost --by run --since 5d", "cost --by day --since 25d", "cost --by workflow --run acme/shop/12", "cost --csv", "budgets",
+		"cost", "cost --by run --since 5d", "cost --by day --since 25d", "cost --by workflow --run acme/shop/12", "cost --by job --since 5d", "cost --csv", "budgets",
 		"why acme/shop/41", "why acme/shop/40", "why acme/shop/39", "why acme/shop/50", "why 41", "why turn:jobs:1", "why acme/shop/99",
 		"why i-created", "why i-busy", "why i-quiet", "why i-held", "why i-orphan", "why i-interrupted", "why i-pooled", "why i-hot", "why i-fresh", "why i-job",
 		"why i-ending", "why i-ended",
@@ -130,7 +130,7 @@ func TestSnapshotThatIsCut(t *testing.T) {
 	o, _, _ := aFleet(t)
 	file, _ := take(t, snapshot.Source{Options: o, MostBytes: 12_000})
 	got := say(t, "ps", "--snapshot", file)
-	if strings.Count(got.stdout, "\n") != 11 || !strings.Contains(got.stderr, "Some rows are left out, since the snapshot would be too large: day, event, instance, ") {
+	if strings.Count(got.stdout, "\n") != 11 || !strings.Contains(got.stderr, "Some rows are left out, since the snapshot would be too large: calls_of_day, day, event, instance, job_time, ") {
 		t.Errorf("ps: %+v", got)
 	}
 }

@@ -186,6 +186,16 @@ func guardsAndCosts(t *testing.T, s *memory.Store) {
 		}
 		r := meter.NewReading("i-old", meter.Host{Pool: "default", ResourceClass: "large", UsageClass: "spot", InstanceType: "m7g.large"}, c)
 		check(t, s.CreateReading(t.Context(), r))
+		job, ok := meter.NewJobTime(meter.JobTime{Job: meter.Job{ID: int64(day), Title: "test"}, InstanceID: "i-old", Repository: "acme/shop", RunID: fmt.Sprint(day)},
+			at.Add(2*time.Minute), at.Add(40*time.Minute))
+		if !ok {
+			t.Fatalf("job %d has no time", day)
+		}
+		check(t, s.CreateJobTime(t.Context(), job))
+		calls := meter.NewCallsOfDay(r.Day, "controld-1")
+		calls.Services = []meter.Calls{{Service: "dynamodb", Requests: 1e6, HalfReads: 9e5, Writes: 1e5}, {Service: "sqs", Requests: 1e5}}
+		_, err = s.UpdateCallsOfDay(t.Context(), calls)
+		check(t, err)
 		if day > 3 {
 			_, err := s.UpdateDay(t.Context(), meter.SumUp(r.Day, []meter.Reading{r}))
 			check(t, err)
@@ -215,8 +225,10 @@ func options(t *testing.T, s *memory.Store, cloud *machines, hub *runners) fleet
 				return fmt.Sprintf("https://github.com/%s/actions/runs/%s/job/%d", repository, run, id)
 			},
 		},
-		Prices:  &price.List{Own: []price.Price{{InstanceType: "m7g.large", UsageClass: lifecycle.UsageSpot, Dollars: 0.03}}, SpotShare: 0.4, Region: "eu-west-1"},
-		Budgets: budget.List{{Repository: "acme/shop", Dollars: 1, WarnPercent: 50}, {Owner: "acme", Dollars: 10}},
+		Prices: &price.List{Own: []price.Price{{InstanceType: "m7g.large", UsageClass: lifecycle.UsageSpot, Dollars: 0.03}}, SpotShare: 0.4, Region: "eu-west-1",
+			Calls: []price.CallPrice{{Unit: price.QueueRequest, Region: "eu-west-1", Dollars: 7}}},
+		CallsMade: func() []meter.Calls { return nil },
+		Budgets:   budget.List{{Repository: "acme/shop", Dollars: 1, WarnPercent: 50}, {Owner: "acme", Dollars: 10}},
 		ScaleDown: &fleet.ScaleDown{GitHub: hub, Every: 3 * time.Minute, Policy: policy.ScaleDown{
 			Idle: []policy.Period{daily}, IdleConfirmation: 2 * time.Minute, MinimumRunning: policy.ByOS{"linux": time.Minute},
 		}},

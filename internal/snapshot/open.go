@@ -159,7 +159,8 @@ func (p part) lacks() (sentences []string) {
 
 // kinds are those that a snapshot has rows of, by name.
 var kinds = byName(
-	store.Instances.Kind, store.Requests.Kind, store.Jobs.Kind, store.SlotTables.Kind, store.FleetHolds.Kind, store.Pauses.Kind, store.Days.Kind, store.Readings.Kind,
+	store.Instances.Kind, store.Requests.Kind, store.Jobs.Kind, store.SlotTables.Kind, store.FleetHolds.Kind, store.Pauses.Kind,
+	store.Days.Kind, store.Readings.Kind, store.JobTimes.Kind, store.CallDays.Kind,
 )
 
 func byName(all ...*store.Kind) map[string]*store.Kind {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/meter"
 	"github.com/remuda-ci/remuda/internal/policy"
 	"github.com/remuda-ci/remuda/internal/policy/budget"
 	"github.com/remuda-ci/remuda/internal/policy/price"
@@ -102,6 +103,9 @@ type prices struct {
 	Own       []ownPrice `json:"own,omitempty"`
 	SpotShare float64    `json:"spotShare"`
 	Region    string     `json:"region"`
+	// CallsKept: the fleet keeps which calls to AWS it makes.
+	CallsKept bool           `json:"callsKept,omitempty"`
+	Calls     []ownCallPrice `json:"calls,omitempty"`
 }
 
 // ownPrice is a price.Price.
@@ -110,6 +114,13 @@ type ownPrice struct {
 	UsageClass   lifecycle.UsageClass `json:"usageClass,omitempty"`
 	Region       string               `json:"region,omitempty"`
 	Dollars      float64              `json:"dollars"`
+}
+
+// ownCallPrice is a price.CallPrice.
+type ownCallPrice struct {
+	Unit    price.Unit `json:"unit"`
+	Region  string     `json:"region,omitempty"`
+	Dollars float64    `json:"dollars"`
 }
 
 // limit is a budget.Budget.
@@ -133,16 +144,24 @@ func settingsOf(of Source) settings {
 	if o.Jobs != nil {
 		s.Jobs = jobsOf(*o.Jobs)
 	}
-	if l := o.Prices; l != nil {
-		s.Prices = &prices{SpotShare: l.SpotShare, Region: l.Region}
-		for _, p := range l.Own {
-			s.Prices.Own = append(s.Prices.Own, ownPrice(p))
-		}
+	if o.Prices != nil {
+		s.Prices = pricesOf(*o.Prices, o.CallsMade != nil)
 	}
 	for _, b := range o.Budgets {
 		s.Budgets = append(s.Budgets, limit(b))
 	}
 	return s
+}
+
+func pricesOf(l price.List, callsKept bool) *prices {
+	p := &prices{SpotShare: l.SpotShare, Region: l.Region, CallsKept: callsKept}
+	for _, own := range l.Own {
+		p.Own = append(p.Own, ownPrice(own))
+	}
+	for _, own := range l.Calls {
+		p.Calls = append(p.Calls, ownCallPrice(own))
+	}
+	return p
 }
 
 // scopeOf names the owner of the runners of a repository.
@@ -197,10 +216,10 @@ func (s settings) options() (fleet.Options, error) {
 		}
 	}
 	if s.Prices != nil {
-		o.Prices = &price.List{SpotShare: s.Prices.SpotShare, Region: s.Prices.Region}
-		for _, p := range s.Prices.Own {
-			o.Prices.Own = append(o.Prices.Own, price.Price(p))
-		}
+		o.Prices = s.Prices.list()
+	}
+	if s.Prices != nil && s.Prices.CallsKept {
+		o.CallsMade = func() []meter.Calls { return nil } // a snapshot makes none itself
 	}
 	for _, b := range s.Budgets {
 		o.Budgets = append(o.Budgets, budget.Budget(b))
@@ -209,6 +228,17 @@ func (s settings) options() (fleet.Options, error) {
 		o.Jobs = s.Jobs.options()
 	}
 	return o, nil
+}
+
+func (p prices) list() *price.List {
+	l := &price.List{SpotShare: p.SpotShare, Region: p.Region}
+	for _, own := range p.Own {
+		l.Own = append(l.Own, price.Price(own))
+	}
+	for _, own := range p.Calls {
+		l.Calls = append(l.Calls, price.CallPrice(own))
+	}
+	return l
 }
 
 func (p pool) pool() (fleet.Pool, error) {

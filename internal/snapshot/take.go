@@ -257,7 +257,7 @@ func (t *taker) requests(ctx context.Context) error {
 	return nil
 }
 
-// costs takes the sums of days and the readings of hosts, the newest first.
+// costs takes what costs are reported of, the newest first.
 func (t *taker) costs(ctx context.Context) error {
 	if t.Prices == nil {
 		return nil
@@ -269,22 +269,55 @@ func (t *taker) costs(ctx context.Context) error {
 			continue
 		}
 		months[of] = true
-		days, err := t.Store.DaysOfMonth(ctx, of)
-		if err != nil {
-			return fmt.Errorf("list the sums of %s: %w", of, err)
-		}
-		for _, d := range slices.Backward(days) {
-			t.row(store.Days.Kind, &d)
+		if err := t.costsOfMonth(ctx, of); err != nil {
+			return err
 		}
 	}
 	for at := t.now; t.now.Sub(at) <= meter.KeepReadings; at = at.AddDate(0, 0, -1) {
-		readings, err := t.Store.ReadingsOfDay(ctx, meter.DayOf(at))
-		if err != nil {
-			return fmt.Errorf("list the readings of %s: %w", meter.DayOf(at), err)
+		if err := t.costsOfDay(ctx, meter.DayOf(at)); err != nil {
+			return err
 		}
-		for _, r := range readings {
-			t.row(store.Readings.Kind, &r)
-		}
+	}
+	return nil
+}
+
+// costsOfMonth takes the sums of the days of a month, and the calls to AWS.
+func (t *taker) costsOfMonth(ctx context.Context, month string) error {
+	days, err := t.Store.DaysOfMonth(ctx, month)
+	if err != nil {
+		return fmt.Errorf("list the sums of %s: %w", month, err)
+	}
+	for _, d := range slices.Backward(days) {
+		t.row(store.Days.Kind, &d)
+	}
+	if t.CallsMade == nil {
+		return nil
+	}
+	calls, err := t.Store.CallsOfMonth(ctx, month)
+	if err != nil {
+		return fmt.Errorf("list the calls of %s: %w", month, err)
+	}
+	for _, c := range slices.Backward(calls) {
+		t.row(store.CallDays.Kind, &c)
+	}
+	return nil
+}
+
+// costsOfDay takes the readings of hosts and the times of jobs that ended on a day.
+func (t *taker) costsOfDay(ctx context.Context, day string) error {
+	readings, err := t.Store.ReadingsOfDay(ctx, day)
+	if err != nil {
+		return fmt.Errorf("list the readings of %s: %w", day, err)
+	}
+	for _, r := range readings {
+		t.row(store.Readings.Kind, &r)
+	}
+	jobs, err := t.Store.JobTimesOfDay(ctx, day)
+	if err != nil {
+		return fmt.Errorf("list the times of the jobs of %s: %w", day, err)
+	}
+	for _, j := range jobs {
+		t.row(store.JobTimes.Kind, &j)
 	}
 	return nil
 }
