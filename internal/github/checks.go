@@ -12,20 +12,10 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle/checkrun"
 )
 
-// RunHead is the head commit of a run, and the name of its workflow.
+// RunHead is the head commit of a run, and the name of its workflow: lifecycle.ErrNotFound if there is no such run.
 func (c *Client) RunHead(ctx context.Context, repository, runID string) (checkrun.Head, error) {
-	op, err := c.aboutChecks("get the commit of run "+runID, repository, reads)
-	if err != nil {
-		return checkrun.Head{}, err
-	}
-	id, err := strconv.ParseInt(runID, 10, 64)
-	if err != nil || id <= 0 {
-		return checkrun.Head{}, fmt.Errorf("%s: it is no number: %w", op, lifecycle.ErrNotFound)
-	}
-	run, err := fetch(ctx, c, op, func(ctx context.Context, a *api.Client) (*api.WorkflowRun, *api.Response, error) {
-		return a.Actions.GetWorkflowRunByID(ctx, op.at.owner, op.at.name, id)
-	})
-	return checkrun.Head{SHA: run.GetHeadSHA(), Workflow: run.GetName()}, c.goneCheck(op, err)
+	run, err := c.run(ctx, repository, runID, housekeeping)
+	return checkrun.Head{SHA: run.GetHeadSHA(), Workflow: run.GetName()}, err
 }
 
 // FindCheck finds the newest check run that was made for a run and a purpose: lifecycle.ErrNotFound. Those of other Apps do not count: GitHub lets only the
@@ -43,7 +33,7 @@ func (c *Client) FindCheck(ctx context.Context, repository, runID string, h chec
 		return a.Checks.ListCheckRunsForRef(ctx, op.at.owner, op.at.name, h.SHA, options)
 	})
 	if err != nil {
-		return checkrun.Found{}, c.goneCheck(op, err)
+		return checkrun.Found{}, orNotFound(op, err)
 	}
 	for _, check := range list.CheckRuns {
 		if check.GetExternalID() == externalID(runID, p) {
@@ -61,11 +51,11 @@ func (c *Client) CreateCheck(ctx context.Context, repository, runID string, h ch
 	}
 	made, err := fetch(ctx, c, op, func(ctx context.Context, a *api.Client) (*api.CheckRun, *api.Response, error) {
 		return a.Checks.CreateCheckRun(ctx, op.at.owner, op.at.name, api.CreateCheckRunOptions{
-			Name: checkName(h, p), HeadSHA: h.SHA, ExternalID: api.String(externalID(runID, p)), DetailsURL: api.String(c.runPage(repository, runID)),
+			Name: checkName(h, p), HeadSHA: h.SHA, ExternalID: api.String(externalID(runID, p)), DetailsURL: api.String(c.runURL(repository, runID)),
 			Status: checkStatus(of), Conclusion: checkConclusion(of), Output: checkOutput(of),
 		})
 	})
-	return made.GetID(), c.goneCheck(op, err)
+	return made.GetID(), orNotFound(op, err)
 }
 
 // UpdateCheck changes what a check run shows, and completes it if there is a conclusion. Its name stays.
@@ -79,7 +69,7 @@ func (c *Client) UpdateCheck(ctx context.Context, repository string, id int64, o
 		Conclusion *string             `json:"conclusion,omitempty"`
 		Output     *api.CheckRunOutput `json:"output"`
 	}{checkStatus(of), checkConclusion(of), checkOutput(of)}
-	return c.goneCheck(op, c.do(ctx, op, func(ctx context.Context, a *api.Client) (*api.Response, error) {
+	return orNotFound(op, c.do(ctx, op, func(ctx context.Context, a *api.Client) (*api.Response, error) {
 		// go-github's own call cannot leave out the name.
 		request, err := a.NewRequest(http.MethodPatch, fmt.Sprintf("repos/%s/%s/check-runs/%d", op.at.owner, op.at.name, id), body)
 		if err != nil {
@@ -114,19 +104,6 @@ func checkName(h checkrun.Head, p checkrun.Purpose) string {
 
 // externalID says for what a check run was made.
 func externalID(runID string, p checkrun.Purpose) string { return string(p) + "/" + runID }
-
-// goneCheck makes ErrNotFound of an answer that a thing is gone.
-func (c *Client) goneCheck(op operation, err error) error {
-	if hasStatus(err, http.StatusNotFound) {
-		return fmt.Errorf("%s: %w", op, lifecycle.ErrNotFound)
-	}
-	return err
-}
-
-// runPage is where people look at a run.
-func (c *Client) runPage(repository, runID string) string {
-	return c.web + "/" + repository + "/actions/runs/" + runID
-}
 
 func checkStatus(of checkrun.Content) *string {
 	if of.Conclusion != "" {

@@ -150,3 +150,11 @@ func hasStatus(err error, status int) bool {
 	var e *StatusError
 	return errors.As(err, &e) && e.Status == status && !errors.Is(err, lifecycle.ErrUnavailable)
 }
+
+// orNotFound makes lifecycle.ErrNotFound of an answer that something is not there.
+func orNotFound(op operation, err error) error {
+	if hasStatus(err, http.StatusNotFound) {
+		return fmt.Errorf("%s: %w", op, lifecycle.ErrNotFound)
+	}
+	return err
+}

@@ -102,10 +102,8 @@ func (c *Client) Runner(ctx context.Context, repository string, id int64) (lifec
 		return op.at.getRunner(ctx, a, id)
 	})
 	switch {
-	case hasStatus(err, http.StatusNotFound):
-		return lifecycle.Runner{}, fmt.Errorf("%s: %w", op, lifecycle.ErrNotFound)
 	case err != nil:
-		return lifecycle.Runner{}, err
+		return lifecycle.Runner{}, orNotFound(op, err)
 	case found.GetID() != id:
 		return lifecycle.Runner{}, unavailable(op, 0, errors.New("the answer is about another runner"))
 	}
@@ -138,13 +136,9 @@ func (c *Client) SetLabels(ctx context.Context, repository string, id int64, lab
 	if err != nil {
 		return err
 	}
-	err = c.do(ctx, op, func(ctx context.Context, a *api.Client) (*api.Response, error) {
+	return orNotFound(op, c.do(ctx, op, func(ctx context.Context, a *api.Client) (*api.Response, error) {
 		return op.at.setLabels(ctx, a, id, labels)
-	})
-	if hasStatus(err, http.StatusNotFound) {
-		return fmt.Errorf("%s: %w", op, lifecycle.ErrNotFound)
-	}
-	return err
+	}))
 }
 
 const (
@@ -282,11 +276,8 @@ func (c *Client) RunnerReleases(ctx context.Context) ([]Release, error) {
 	list, err := fetch(ctx, c, op, func(ctx context.Context, a *api.Client) ([]*api.RepositoryRelease, *api.Response, error) {
 		return a.Repositories.ListReleases(ctx, "actions", "runner", &api.ListOptions{PerPage: maxPerPage})
 	})
-	switch {
-	case hasStatus(err, http.StatusNotFound):
-		return nil, fmt.Errorf("%s: %w", op, lifecycle.ErrNotFound)
-	case err != nil:
-		return nil, err
+	if err != nil {
+		return nil, orNotFound(op, err)
 	}
 	var releases []Release
 	for _, r := range list {

@@ -26,13 +26,21 @@ type workflowRun struct {
 // WorkflowRun reads a run as it is now: lifecycle.ErrNotFound if the repository has none of that id. Asking
 // again costs nothing of the rate limit while nothing has changed.
 func (c *Client) WorkflowRun(ctx context.Context, repository, runID string) (lifecycle.WorkflowRun, error) {
-	op, err := c.aboutRuns("get run "+runID, repository, registering)
+	run, err := c.run(ctx, repository, runID, registering)
 	if err != nil {
 		return lifecycle.WorkflowRun{}, err
 	}
+	return run.ours(repository), nil
+}
+
+func (c *Client) run(ctx context.Context, repository, runID string, l lane) (workflowRun, error) {
+	op, err := c.aboutRuns("get run "+runID, repository, l)
+	if err != nil {
+		return workflowRun{}, err
+	}
 	id, err := strconv.ParseInt(runID, 10, 64)
 	if err != nil || id <= 0 {
-		return lifecycle.WorkflowRun{}, fmt.Errorf("%s: it is no number: %w", op, lifecycle.ErrNotFound)
+		return workflowRun{}, fmt.Errorf("%s: it is no number: %w", op, lifecycle.ErrNotFound)
 	}
 	path := fmt.Sprintf("repos/%s/%s/actions/runs/%d", op.at.owner, op.at.name, id)
 	run, err := fetch(ctx, c, op, func(ctx context.Context, a *api.Client) (run workflowRun, _ *api.Response, err error) {
@@ -45,11 +53,11 @@ func (c *Client) WorkflowRun(ctx context.Context, repository, runID string) (lif
 	})
 	switch {
 	case err != nil:
-		return lifecycle.WorkflowRun{}, c.missing(ctx, op, err)
+		return workflowRun{}, c.missing(ctx, op, err)
 	case run.GetID() != id:
-		return lifecycle.WorkflowRun{}, unavailable(op, 0, errors.New("the answer is of another run"))
+		return workflowRun{}, unavailable(op, 0, errors.New("the answer is of another run"))
 	}
-	return run.ours(repository), nil
+	return run, nil
 }
 
 func (r *workflowRun) ours(repository string) lifecycle.WorkflowRun {
@@ -97,9 +105,14 @@ func (c *Client) WorkflowJob(ctx context.Context, repository string, id int64) (
 	return ourJob(job, repository), nil
 }
 
+// runURL is where people see a run.
+func (c *Client) runURL(repository, runID string) string {
+	return c.web + "/" + repository + "/actions/runs/" + runID
+}
+
 // JobURL is where people see a job.
 func (c *Client) JobURL(repository, runID string, id int64) string {
-	return fmt.Sprintf("%s/%s/actions/runs/%s/job/%d", c.web, repository, runID, id)
+	return fmt.Sprintf("%s/job/%d", c.runURL(repository, runID), id)
 }
 
 func ourJob(j *api.WorkflowJob, repository string) lifecycle.WorkflowJob {
