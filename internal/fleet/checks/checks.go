@@ -74,8 +74,8 @@ const (
 	refusalsPerHour, refusalsAtOnce = 40, 10
 	// refusedAtMost is how many refused jobs wait for their check runs.
 	refusedAtMost = 100
-	// refusedFor is for how long the end of a check run is tried again that GitHub does not take.
-	refusedFor = 48 * time.Hour
+	// completeWithin is for how long the end of a check run is tried again that GitHub does not take.
+	completeWithin = 48 * time.Hour
 	// warnEvery is how often it is logged that GitHub takes none.
 	warnEvery = time.Hour
 )
@@ -148,26 +148,32 @@ func (s *Sweep) claim(ctx context.Context, now time.Time) (op.Progress, error) {
 	case err != nil:
 		return op.Again, fmt.Errorf("write the open check runs: %w", err)
 	}
+	return s.Then(s.readHead)
+}
+
+// readHead reads which commit the check run is made on.
+func (s *Sweep) readHead(ctx context.Context, now time.Time) (op.Progress, error) {
+	check := s.steps[0].Check
+	head, err := s.env.GitHub.RunHead(ctx, check.Repository, check.RunID)
+	if err != nil {
+		return s.done(ctx, now, err)
+	}
+	s.head = head
 	return s.Then(s.find)
 }
 
-// find reads the run, and looks for a check run that was made for it before, whose row was lost.
+// find looks for the check run of a replica that ended before it wrote its id.
 func (s *Sweep) find(ctx context.Context, now time.Time) (op.Progress, error) {
-	check, err := s.steps[0].Check, error(nil)
-	if s.head, err = s.env.GitHub.RunHead(ctx, check.Repository, check.RunID); err != nil {
+	check := &s.steps[0].Check
+	found, err := s.env.GitHub.FindCheck(ctx, check.Repository, check.RunID, s.head, checkrun.Waits)
+	switch {
+	case err == nil && found.Open:
+		check.ID = found.ID
+		return s.Then(s.update)
+	case err != nil && !errors.Is(err, lifecycle.ErrNotFound):
 		return s.done(ctx, now, err)
 	}
-	return s.Then(func(ctx context.Context, now time.Time) (op.Progress, error) {
-		found, err := s.env.GitHub.FindCheck(ctx, check.Repository, check.RunID, s.head, checkrun.Waits)
-		switch {
-		case err == nil && found.Open:
-			s.steps[0].Check.ID = found.ID
-			return s.Then(s.update)
-		case err != nil && !errors.Is(err, lifecycle.ErrNotFound):
-			return s.done(ctx, now, err)
-		}
-		return s.Then(s.create)
-	})
+	return s.Then(s.create)
 }
 
 func (s *Sweep) create(ctx context.Context, now time.Time) (op.Progress, error) {
@@ -203,7 +209,7 @@ func (s *Sweep) done(ctx context.Context, now time.Time, failed error) (op.Progr
 	if check.Refused {
 		s.env.warn(check.Repository, failed, now)
 	}
-	over := step.Action == checks.Complete && (!check.Refused || check.ID == 0 || now.Sub(check.Since) > refusedFor)
+	over := step.Action == checks.Complete && (!check.Refused || check.ID == 0 || now.Sub(check.Since) > completeWithin)
 	return op.Again, s.env.write(ctx, check, over)
 }
 

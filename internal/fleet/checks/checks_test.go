@@ -316,7 +316,7 @@ func TestMoreWaits(t *testing.T) {
 	w.said()
 }
 
-// TestARefusedJob has a check run once for each run and kind of reason, which is completed at once, beside that of its run.
+// TestARefusedJob: its run has a check run, which is completed at once, beside the one that says what waits.
 func TestARefusedJob(t *testing.T) {
 	w := newWorld(t)
 	refusal := func(run, text string) lifecycle.Event {

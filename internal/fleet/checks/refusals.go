@@ -30,10 +30,10 @@ func (s *Sweep) readRefusals(ctx context.Context, _ time.Time) (op.Progress, err
 	return s.Then(s.refusal)
 }
 
-// note has a refused job wait for its check run. Those of a run with the same kind of reason have one.
+// note has a refused job wait for the check run of its run.
 func (c *Checks) note(e lifecycle.Event) {
 	for _, other := range c.refused {
-		if other.RunID == e.RunID && other.Repository == e.Repository && other.Code == e.Code {
+		if other.RunID == e.RunID && other.Repository == e.Repository {
 			return
 		}
 	}
@@ -42,31 +42,38 @@ func (c *Checks) note(e lifecycle.Event) {
 	}
 }
 
-// refusal makes the check run of the refused job that waits longest, unless its run has one. While GitHub does not answer, the job waits on.
+// refusal begins the check run of the refused job that waits longest. While GitHub does not answer, the job waits on.
 func (s *Sweep) refusal(ctx context.Context, now time.Time) (op.Progress, error) {
 	c := s.env
 	if len(c.refused) == 0 || !c.refusals.AllowN(now, 1) {
 		return op.Done, nil
 	}
-	e := c.refused[0]
-	head, err := c.GitHub.RunHead(ctx, e.Repository, e.RunID)
+	head, err := c.GitHub.RunHead(ctx, c.refused[0].Repository, c.refused[0].RunID)
 	if err != nil {
-		return s.refusalDone(ctx, now, err)
+		return s.refusalDone(now, err)
 	}
-	return s.Then(func(ctx context.Context, now time.Time) (op.Progress, error) {
-		_, err := c.GitHub.FindCheck(ctx, e.Repository, e.RunID, head, checkrun.Refusal)
-		if !errors.Is(err, lifecycle.ErrNotFound) {
-			return s.refusalDone(ctx, now, err)
-		}
-		return s.Then(func(ctx context.Context, now time.Time) (op.Progress, error) {
-			content := checks.Refused(lifecycle.Reason{Code: e.Code, Text: e.Reason})
-			_, err := c.GitHub.CreateCheck(ctx, e.Repository, e.RunID, head, checkrun.Refusal, content)
-			return s.refusalDone(ctx, now, err)
-		})
-	})
+	s.head = head
+	return s.Then(s.findRefusal)
 }
 
-func (s *Sweep) refusalDone(_ context.Context, now time.Time, err error) (op.Progress, error) {
+// findRefusal looks whether the run has one, by whichever replica.
+func (s *Sweep) findRefusal(ctx context.Context, now time.Time) (op.Progress, error) {
+	e := s.env.refused[0]
+	_, err := s.env.GitHub.FindCheck(ctx, e.Repository, e.RunID, s.head, checkrun.Refusal)
+	if !errors.Is(err, lifecycle.ErrNotFound) {
+		return s.refusalDone(now, err)
+	}
+	return s.Then(s.createRefusal)
+}
+
+func (s *Sweep) createRefusal(ctx context.Context, now time.Time) (op.Progress, error) {
+	e := s.env.refused[0]
+	content := checks.Refused(lifecycle.Reason{Code: e.Code, Text: e.Reason})
+	_, err := s.env.GitHub.CreateCheck(ctx, e.Repository, e.RunID, s.head, checkrun.Refusal, content)
+	return s.refusalDone(now, err)
+}
+
+func (s *Sweep) refusalDone(now time.Time, err error) (op.Progress, error) {
 	c := s.env
 	e := c.refused[0]
 	if err != nil && !refusedByGitHub(err) {

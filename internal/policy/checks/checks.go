@@ -61,46 +61,45 @@ const (
 // renewed, the oldest first. after is for how long something waits before its run has one; 0: none are wanted any more. more: others wait that are not
 // among these, so nothing is over for not being there.
 func Steps(t checkrun.Table, waits []Wait, more bool, after time.Duration, now time.Time) (steps []Step) {
-	var updates []Step
 	for _, c := range t.Open {
 		stays := after > 0 && (more || slices.ContainsFunc(waits, func(w Wait) bool { return c.Of(w.Repository, w.RunID) }))
-		if rests := c.Refused && c.ID != 0 && now.Before(c.TriedAt.Add(refusedFor)); !stays && !rests {
+		if wasRefused := c.Refused && c.ID != 0 && rests(c, now); !stays && !wasRefused {
 			steps = append(steps, Step{Complete, c, finalContent(c, now)})
 		}
 	}
 	if after == 0 {
 		return steps
 	}
+	var updates []Step
 	open := t.Count()
 	for _, run := range byRun(waits, now.Add(-after)) {
-		first := run[0]
+		first, shown := run[0], digestOf(run)
 		c, found := t.Find(first.Repository, first.RunID)
-		content := contentOf(run)
-		next := checkrun.Check{Repository: first.Repository, RunID: first.RunID, Since: first.Since, ID: c.ID, Shown: digestOf(run), TriedAt: now}
 		switch {
-		case !found && open < checkrun.AtMost:
-			open++
-			steps = append(steps, Step{Create, next, content})
-		case found && now.Before(c.TriedAt.Add(rest(c))):
-		case found && c.ID == 0:
-			steps = append(steps, Step{Create, next, content})
-		case found && c.Shown != next.Shown:
-			next.Since = c.Since
-			updates = append(updates, Step{Update, next, content})
+		case !found && open >= checkrun.AtMost, found && rests(c, now):
+		case c.ID == 0:
+			if !found {
+				open++
+			}
+			c = checkrun.Check{Repository: first.Repository, RunID: first.RunID, Since: first.Since, Shown: shown, TriedAt: now}
+			steps = append(steps, Step{Create, c, contentOf(run)})
+		case c.Shown != shown:
+			c.Shown = shown
+			updates = append(updates, Step{Update, c, contentOf(run)})
 		}
 	}
-	slices.SortStableFunc(updates, func(a, b Step) int {
-		of := func(s Step) time.Time { c, _ := t.Find(s.Check.Repository, s.Check.RunID); return c.TriedAt }
-		return of(a).Compare(of(b))
-	})
+	slices.SortStableFunc(updates, func(a, b Step) int { return a.Check.TriedAt.Compare(b.Check.TriedAt) })
 	return append(steps, updates...)
 }
 
-// Makes reports whether a check run of a run is to be made: there is none, or the one who began to make it has not come back.
+// Makes reports whether a replica that found that a run needs a check run still makes it: there is none, and no other replica is making it.
 func Makes(t checkrun.Table, repository, runID string, now time.Time) bool {
 	c, found := t.Find(repository, runID)
-	return !found || c.ID == 0 && !now.Before(c.TriedAt.Add(rest(c)))
+	return !found || c.ID == 0 && !rests(c, now)
 }
+
+// rests reports whether a check run is left alone, since it was written a short time ago.
+func rests(c checkrun.Check, now time.Time) bool { return now.Before(c.TriedAt.Add(rest(c))) }
 
 // rest is how long a check run is left alone after it was written.
 func rest(c checkrun.Check) time.Duration {
@@ -120,9 +119,9 @@ func byRun(waits []Wait, since time.Time) (runs [][]Wait) {
 	at := map[string]int{}
 	for _, w := range waits {
 		key := lifecycle.RunKey(w.Repository, w.RunID)
-		i, is := at[key]
+		i, found := at[key]
 		switch {
-		case is:
+		case found:
 			runs[i] = append(runs[i], w)
 		case !w.Since.After(since):
 			at[key] = len(runs)
