@@ -27,15 +27,25 @@ type Kind struct {
 
 // Read reads a file. An error names the file and nothing of what is in it.
 func (k Kind) Read(path string) ([]lifecycle.Secret, error) {
+	text, err := read(path)
+	if err != nil {
+		return nil, err
+	}
+	return k.split(path, text)
+}
+
+// read reads no more of a file than shows that it is too large.
+func read(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }() // it was only read
-	text, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
-	if err != nil {
-		return nil, err
-	}
+	return io.ReadAll(io.LimitReader(f, maxBytes+1))
+}
+
+// split is Split of what a file has.
+func (k Kind) split(path string, text []byte) ([]lifecycle.Secret, error) {
 	secrets, err := k.Split(text)
 	if err != nil {
 		return nil, fmt.Errorf("%s %w", path, err)
