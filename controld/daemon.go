@@ -207,7 +207,7 @@ func lower(all []string) (low []string) {
 // gauges are those that are counted when the metrics are read.
 func (d *daemon) gauges(c *config.Config) *instrument.HostGauges {
 	return &instrument.HostGauges{
-		Store: d.records(), Jobs: d.backends.store, Guards: d.backends.store, Services: d.fleet.Services, WhyWaits: d.fleet.WhyWaits, ClockOffset: d.backends.clockOffset,
+		Store: d.records(), Jobs: d.backends.store, Guards: d.backends.store, Services: d.fleet.Services, WhyWaits: d.fleet.WhyWaits, Requests: d.fleet.WaitingRequests, ClockOffset: d.backends.clockOffset,
 		JobPools: slices.Sorted(maps.Keys(jobPools(c))), Pools: slices.Sorted(maps.Keys(c.Pools)), Budgets: d.hub.Budgets, CostBudgets: d.fleet.Budgets, Metrics: d.metrics, Log: d.log.Named("metrics"),
 	}
 }

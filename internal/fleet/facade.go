@@ -255,6 +255,11 @@ func (f *Fleet) Waiting(ctx context.Context, pool string, most int, now time.Tim
 	return f.explain.Waiting(ctx, pool, most, now)
 }
 
+// WaitingRequests lists the requests of runs that wait for hosts; see explain.Explainer.WaitingRequests.
+func (f *Fleet) WaitingRequests(ctx context.Context, now time.Time) (all []Wait, more bool, err error) {
+	return f.explain.WaitingRequests(ctx, "", now)
+}
+
 // Events lists the history; see explain.Explainer.Events.
 func (f *Fleet) Events(ctx context.Context, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Event], error) {
 	return f.explain.Events(ctx, page)

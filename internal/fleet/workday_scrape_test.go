@@ -44,7 +44,7 @@ func newScrapes(o *fleet.Options) *scrapes {
 // watch has the gauges count the hosts of the day, as controld does.
 func (s *scrapes) watch(d *workday) {
 	s.gauges = &instrument.HostGauges{
-		Store: d.store, Jobs: d.store, Guards: d.store, WhyWaits: d.fleet.WhyWaits, Services: d.fleet.Services, Pools: []string{"default"},
+		Store: d.store, Jobs: d.store, Guards: d.store, WhyWaits: d.fleet.WhyWaits, Requests: d.fleet.WaitingRequests, Services: d.fleet.Services, Pools: []string{"default"},
 		Budgets: func() []github.Budget { return []github.Budget{{Credential: "app", Remaining: 4000}} }, CostBudgets: d.fleet.Budgets,
 		ClockOffset: func() time.Duration { return 0 }, Metrics: s.metrics, Log: hclog.NewNullLogger(),
 	}

@@ -35,6 +35,8 @@ type HostGauges struct {
 	Guards fleet.GuardStore
 	// WhyWaits answers why a waiting job of a job pool has no host.
 	WhyWaits func(context.Context, lifecycle.Job, time.Time) (fleet.WaitAnswer, error)
+	// Requests lists the requests of runs that wait for hosts, each with what holds it.
+	Requests func(context.Context, time.Time) (waits []fleet.Wait, more bool, err error)
 	// JobPools are the names of the job pools, and Pools of all.
 	JobPools, Pools []string
 	// Services lists the services of the configuration as they were last seen.
@@ -61,7 +63,7 @@ func (g *HostGauges) Before(next http.Handler) http.Handler {
 			g.Metrics.SetClockOffset(g.ClockOffset())
 		}
 		if g.due(time.Now()) {
-			for _, count := range []func(context.Context){g.countHosts, g.countJobs, g.countServices, g.readHold, g.readPauses, g.readBudgets} {
+			for _, count := range []func(context.Context){g.countHosts, g.countJobs, g.countRequests, g.countServices, g.readHold, g.readPauses, g.readBudgets} {
 				ctx, cancel := context.WithTimeout(r.Context(), countTimeout)
 				count(ctx)
 				cancel()
@@ -97,6 +99,20 @@ func (g *HostGauges) countHosts(ctx context.Context) {
 		counts[telemetry.HostsOf{Pool: r.Pool, State: r.State}]++
 	}
 	g.Metrics.SetHosts(counts)
+}
+
+// countRequests counts the requests that wait for hosts, by what holds them.
+func (g *HostGauges) countRequests(ctx context.Context) {
+	waits, _, err := g.Requests(ctx, time.Now())
+	if err != nil {
+		g.Log.Warn("requests not counted", logkey.Error, err)
+		return
+	}
+	counts := map[telemetry.RequestsOf]int{}
+	for _, w := range waits {
+		counts[telemetry.RequestsOf{Pool: w.Pool, Why: w.Code}]++
+	}
+	g.Metrics.SetRequests(counts)
 }
 
 // countServices sets the gauges of services. The tasks of a scaled service are those of its

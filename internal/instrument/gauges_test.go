@@ -72,6 +72,10 @@ func TestHostGauges(t *testing.T) {
 		if _, err := guards.UpdatePause(t.Context(), pause.Pause{Pool: "small", Since: time.Now()}); err != nil {
 			t.Fatal(err)
 		}
+		held := func(pool string, code lifecycle.ReasonCode) fleet.Wait {
+			return fleet.Wait{Pool: pool, Answer: fleet.WaitAnswer{Reason: lifecycle.Because(code, "it waits")}}
+		}
+		requests := []fleet.Wait{held("default", lifecycle.ReasonQuota), held("default", lifecycle.ReasonShortage), held("default", lifecycle.ReasonQuota)}
 		g := &instrument.HostGauges{
 			Services: services, Store: store, Jobs: jobs, JobPools: []string{"small"}, Pools: []string{"default", "small"}, Guards: guards, Budgets: left,
 			CostBudgets: func(context.Context, time.Time) ([]fleet.BudgetUse, time.Time, error) {
@@ -80,6 +84,7 @@ func TestHostGauges(t *testing.T) {
 				return []fleet.BudgetUse{use}, time.Now(), nil
 			},
 			Metrics: metrics, Log: hclog.NewNullLogger(),
+			Requests: func(context.Context, time.Time) ([]fleet.Wait, bool, error) { return requests, false, nil },
 			WhyWaits: func(_ context.Context, j lifecycle.Job, _ time.Time) (fleet.WaitAnswer, error) {
 				return fleet.WaitAnswer{Reason: lifecycle.Because(lifecycle.ReasonPoolFull, "job %d", j.ID)}, nil
 			},
@@ -103,6 +108,7 @@ func TestHostGauges(t *testing.T) {
 		counts(`remuda_pool_paused{pool="default"} 0`, `remuda_pool_paused{pool="small"} 1`, `remuda_budget_used_ratio{budget="owner acme"} 0.75`,
 			`remuda_hosts{pool="default",state="idle"} 2`, `remuda_hosts{pool="default",state="running"} 1`,
 			`remuda_github_requests_remaining{credential="the token"} 41`, `remuda_jobs_waiting{pool="small"} 1`, `remuda_jobs_waiting_reason{code="pool_full",pool="small"} 1`, `remuda_turns_open{pool="small"} 0`,
+			`remuda_requests_waiting{code="quota",pool="default"} 2`, `remuda_requests_waiting{code="shortage",pool="default"} 1`,
 			`remuda_service_jobs_waiting{service="jobs-eu"} 7`, `remuda_service_runners_desired{service="jobs-eu"} 3`,
 			`remuda_service_runners_running{service="jobs-eu"} 2`, `remuda_service_workers_online{service="render"} 5`,
 			`remuda_service_workers_offline{service="render"} 5`)
@@ -114,7 +120,7 @@ func TestHostGauges(t *testing.T) {
 		if store.reads != 3 {
 			t.Errorf("%d pages were read by 2 scrapes at once, want the 3 of one", store.reads)
 		}
-		store.records = store.records[:1]
+		store.records, requests = store.records[:1], nil
 		waits.State = lifecycle.JobRunning
 		if _, err := jobs.UpdateJob(t.Context(), waits); err != nil {
 			t.Fatal(err)
@@ -122,6 +128,9 @@ func TestHostGauges(t *testing.T) {
 		time.Sleep(instrument.CountEvery)
 		if strings.Contains(scraped(), "remuda_jobs_waiting_reason{") {
 			t.Error("no job waits, and there is a reason why one does")
+		}
+		if strings.Contains(scraped(), "remuda_requests_waiting{") {
+			t.Error("requests are counted that do not wait any more")
 		}
 		counts(`remuda_hosts{pool="default",state="idle"} 1`)
 		store.broken = true

@@ -43,6 +43,7 @@ type Metrics struct {
 	sweeps   *prometheus.HistogramVec
 	ages     *ages
 	hosts    *gauges
+	requests *gauges
 	rpcs     *prometheus.HistogramVec
 	webhooks *prometheus.CounterVec
 	runners  *prometheus.GaugeVec
@@ -91,8 +92,9 @@ func NewMetrics() *Metrics {
 		sweeps: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "remuda_sweep_duration_seconds", Help: "How long the sweeps of this replica took, by their class of error.", Buckets: sweepBuckets,
 		}, []string{"sweep", "result"}),
-		ages:  newAges(),
-		hosts: &gauges{descs: []*prometheus.Desc{hostsDesc}},
+		ages:     newAges(),
+		hosts:    &gauges{descs: []*prometheus.Desc{hostsDesc}},
+		requests: &gauges{descs: []*prometheus.Desc{requestsDesc}},
 		rpcs: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "remuda_grpc_request_duration_seconds", Help: "How long gRPC requests took, by method and status code. A Provision waits for its hosts.", Buckets: rpcBuckets,
 		}, []string{"method", "code"}),
@@ -149,7 +151,7 @@ func NewMetrics() *Metrics {
 	for _, code := range unservedCodes {
 		m.unserved.WithLabelValues(string(code))
 	}
-	m.registry.MustRegister(m.calls, m.decided, m.sweeps, m.ages, m.hosts, m.rpcs, m.webhooks, m.runners, m.budgets, m.waiting, m.waitsFor, m.turns, m.held, m.clock, m.paused, m.ofBudget, m.guarded, m.gone, m.spent, m.services, build,
+	m.registry.MustRegister(m.calls, m.decided, m.sweeps, m.ages, m.hosts, m.requests, m.rpcs, m.webhooks, m.runners, m.budgets, m.waiting, m.waitsFor, m.turns, m.held, m.clock, m.paused, m.ofBudget, m.guarded, m.gone, m.spent, m.services, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -468,6 +470,25 @@ func (m *Metrics) SetHosts(counts map[HostsOf]int) {
 		values = append(values, gauge(hostsDesc, n, string(of.State), of.Pool))
 	}
 	m.hosts.set(values)
+}
+
+// RequestsOf names a group of requests of runs that wait for hosts.
+type RequestsOf struct {
+	Pool string
+	// Why is what holds them.
+	Why lifecycle.ReasonCode
+}
+
+var requestsDesc = prometheus.NewDesc("remuda_requests_waiting",
+	"Requests of runs that wait for hosts, by what holds them, when they were last counted, at most 30 seconds ago. At most 2000 are read.", []string{"pool", "code"}, nil)
+
+// SetRequests replaces the counts of requests that wait, all at once. A group that is missing is gone.
+func (m *Metrics) SetRequests(counts map[RequestsOf]int) {
+	var values []prometheus.Metric
+	for of, n := range counts {
+		values = append(values, gauge(requestsDesc, n, of.Pool, string(of.Why)))
+	}
+	m.requests.set(values)
 }
 
 // ServiceCounts are how many of what a runner service has. nil: it is not known,

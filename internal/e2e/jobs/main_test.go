@@ -45,6 +45,8 @@ type stage struct {
 	// replaces is set where a pool has a minimum of hosts: controld launches another for each that ends, so they
 	// are killed when it has stopped.
 	replaces bool
+	// process has more lines for compute.process of a `controld serve`.
+	process string
 }
 
 // newStage starts `controld dev` with a configuration to which log and webhooks

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -17,19 +19,22 @@ import (
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
-// reasonsConfig has a pool of one host, a limit of two, no spot capacity, and a budget that one host uses up.
-const reasonsConfig = `pools: {small: {jobs: {labels: [small], maximum: 1, repositories: ["acme/*"]}}}
+// reasonsConfig has a pool of one host, a limit of two, a budget that one host uses up, and check runs.
+const reasonsConfig = `  check_runs_after: 10s
+pools: {small: {jobs: {labels: [small], maximum: 1, repositories: ["acme/*"]}}}
 limits: {hosts_per_repository: 2, budgets: [{repository: acme/spent, dollars_per_month: 0.01}]}
 cost: {prices: [{instance_type: "*", dollars_per_hour: 1000}]}
-compute: {process: {spot_capacity: {"*": 0}}}
 sweeps: {budgets: 1s}
+page: {}
 `
 
-// TestTheSameReasonEverywhere: why a run or a job has no host is the same in the explanation, in the list of what waits, on the page and in the
-// metrics, whatever the cause.
+// TestTheSameReasonEverywhere: why a run or a job has no host is the same in the explanation, in the list of what waits, on the page, in the
+// metrics and in the check run on its commit, whatever the cause. A run that is refused has no check run: its own job has the answer.
 func TestTheSameReasonEverywhere(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, reasonsConfig)
+	s := emptyStage(t)
+	s.process = "    spot_capacity: {\"*\": 0}\n"
+	s.beginServed(1, reasonsConfig)
 	ask := func(repository, run string, count int32, usage remudav1.UsageClass) func() {
 		ctx, cancel := context.WithCancel(s.ctx)
 		done := make(chan struct{})
@@ -43,7 +48,14 @@ func TestTheSameReasonEverywhere(t *testing.T) {
 	}
 	onDemand := remudav1.UsageClass_USAGE_CLASS_ON_DEMAND
 
-	s.run("6002", workflow(1, "small", "sleep 120"))
+	gate := filepath.Join(t.TempDir(), "gate")
+	open := func() {
+		if err := os.WriteFile(gate, nil, 0o600); err != nil {
+			t.Error(err)
+		}
+	}
+	defer open()
+	s.run("6002", workflow(1, "small", "until [ -e "+gate+" ]; do sleep 0.1; done"))
 	s.eventually(func() string { return s.runIs("6002", "in_progress") })
 	s.run("6003", workflow(1, "small", "'true'"))
 	s.from(repository, "6001", "smal", local.Origin{})
@@ -51,6 +63,10 @@ func TestTheSameReasonEverywhere(t *testing.T) {
 	s.eventually(func() string { return s.shows("/ui/runs", "/ui/run/acme/limited/6004") })
 	defer ask("acme/limited", "6005", 1, onDemand)()
 	defer ask("acme/spotty", "6006", 1, remudav1.UsageClass_USAGE_CLASS_SPOT)()
+	for run, repository := range map[string]string{"6005": "acme/limited", "6006": "acme/spotty"} { // which have jobs for the hosts that they wait for
+		s.eventually(func() string { return s.shows("/ui/waiting", run) })
+		s.from(repository, run, "'"+run+"'", local.Origin{})
+	}
 	defer ask("acme/spent", "6007", 1, onDemand)()
 	s.eventually(func() string { return s.shows("/ui/", "used up") })
 	s.from("acme/spent", "6008", "small", local.Origin{})
@@ -62,15 +78,16 @@ func TestTheSameReasonEverywhere(t *testing.T) {
 	for name, c := range map[string]struct {
 		repository, run string
 		code            string // of what waits
-		why             string // in the explanation, and on the page of the run
+		why             string // in the explanation, on the page of the run, and in its check run
 		metric          string
+		check           string // the state and the conclusion of its check run; empty: it has none
 	}{
-		"a misspelled label": {repository, "6001", "", "small", `remuda_jobs_unserved_total{code="label_unknown"} 1`},
-		"a full pool":        {repository, "6003", "pool_full", "pool small has 1 of 1 hosts, its maximum", `remuda_jobs_waiting_reason{code="pool_full",pool="small"} 1`},
-		"a limit":            {"acme/limited", "6005", "quota", "limits.hosts_per_repository allows acme/limited 2 hosts at once, and none is left", `remuda_decisions_total{action="keep",code="quota"`},
-		"no spot":            {"acme/spotty", "6006", "shortage", "the last launch was short", `remuda_calls_total{operation="compute.launch"`},
-		"a budget":           {"acme/spent", "6008", "budget_used_up", "limits.budgets allows repository acme/spent $0.01", `remuda_budget_used_ratio{budget="repository acme/spent"}`},
-		"a refused run":      {"acme/spent", "6009", "", "limits.budgets allows repository acme/spent $0.01", `remuda_decisions_total{action="settle",code="budget_used_up"} 1`},
+		"a misspelled label": {repository, "6001", "", "small", `remuda_jobs_unserved_total{code="label_unknown"} 1`, "completed action_required"},
+		"a full pool":        {repository, "6003", "pool_full", "pool small has 1 of 1 hosts, its maximum", `remuda_jobs_waiting_reason{code="pool_full",pool="small"} 1`, "queued "},
+		"a limit":            {"acme/limited", "6005", "quota", "limits.hosts_per_repository allows acme/limited 2 hosts at once, and none is left", `remuda_requests_waiting{code="quota",pool="default"} 1`, "queued "},
+		"no spot":            {"acme/spotty", "6006", "shortage", "the last launch was short", `remuda_requests_waiting{code="shortage",pool="default"} 1`, "queued "},
+		"a budget":           {"acme/spent", "6008", "budget_used_up", "limits.budgets allows repository acme/spent $0.01", `remuda_budget_used_ratio{budget="repository acme/spent"}`, "queued "},
+		"a refused run":      {"acme/spent", "6009", "", "limits.budgets allows repository acme/spent $0.01", `remuda_decisions_total{action="settle",code="budget_used_up"} 1`, ""},
 	} {
 		s.eventually(func() string {
 			resp, err := s.Fleet.ExplainRun(s.ctx, &remudav1.ExplainRunRequest{Repository: c.repository, RunId: c.run})
@@ -85,6 +102,11 @@ func TestTheSameReasonEverywhere(t *testing.T) {
 					return name + ": " + wrong
 				}
 			}
+			if status, conclusion, has := strings.Cut(c.check, " "); has {
+				if wrong := s.hasCheck(c.repository, c.run, status, conclusion, c.why); wrong != "" {
+					return name + ": " + wrong
+				}
+			}
 			if c.code == "" {
 				return ""
 			}
@@ -94,6 +116,11 @@ func TestTheSameReasonEverywhere(t *testing.T) {
 			return s.shows("/ui/waiting", c.code)
 		})
 	}
+	open()
+	s.eventually(func() string { return s.runIs("6003", "completed") })
+	s.eventually(func() string {
+		return s.hasCheck(repository, "6003", "completed", "neutral", "nothing waits for hosts any more")
+	})
 }
 
 // awayConfig has hosts that are still on their way when GitHub goes away.

@@ -39,7 +39,7 @@ compute:
     directory: %[1]s
     agentd: %[2]s/agentd
     runner: %[1]s/runner
-github:
+%[4]sgithub:
   url: http://%[3]s/api/v3
   repositories: [acme/shop]
   apps:
@@ -58,6 +58,13 @@ func newServed(t *testing.T, apps int, config string) *stage {
 func newServedBeside(t *testing.T, apps int, config string) (*stage, *local.Standin) {
 	t.Helper()
 	s := emptyStage(t)
+	return s, s.beginServed(apps, config)
+}
+
+// beginServed starts a stand-in with Apps, and a `controld serve` that goes by them.
+func (s *stage) beginServed(apps int, config string) *local.Standin {
+	t := s.T
+	t.Helper()
 	github := filepath.Join(s.dir, "github")
 	if err := os.Mkdir(github, 0o700); err != nil {
 		t.Fatal(err)
@@ -73,7 +80,7 @@ func newServedBeside(t *testing.T, apps int, config string) (*stage, *local.Stan
 	}
 	s.serve(standin, ids, config)
 	s.deliver(local.Webhooks{})
-	return s, standin
+	return standin
 }
 
 // serve starts a `controld serve` with new Apps of these ids on a stand-in that runs.
@@ -85,7 +92,7 @@ func (s *stage) serve(standin *local.Standin, apps []int64, config string) {
 	}
 	// Every call that controld makes is held against GitHub's description.
 	checked := openapitest.Proxy(t, standin.GitHub.URL())
-	text := fmt.Sprintf(served, s.dir, testrun.System.Dir(t), checked.Listener.Addr())
+	text := fmt.Sprintf(served, s.dir, testrun.System.Dir(t), checked.Listener.Addr(), s.process)
 	for _, id := range apps {
 		text += fmt.Sprintf("    - app_id: %d\n      private_key_file: %s\n", id, s.app(standin.GitHub, id))
 	}

@@ -129,7 +129,7 @@ const mostRequests = 2000
 // Waiting lists what waits for hosts, the longest first, of one pool, or of all: open requests, and the jobs of job pools. Of each pool, and
 // of all requests, at most so many are listed; more reports whether there are others.
 func (ex *Explainer) Waiting(ctx context.Context, pool string, most int, now time.Time) (all []Wait, more bool, err error) {
-	all, more, err = ex.waitingRequests(ctx, pool, now)
+	all, more, err = ex.WaitingRequests(ctx, pool, now)
 	if err != nil {
 		return nil, false, err
 	}
@@ -159,9 +159,9 @@ func (ex *Explainer) Waiting(ctx context.Context, pool string, most int, now tim
 	return all, more, nil
 }
 
-// waitingRequests are the open requests of callers and webhooks, and those for replacements. Each is due within moments, since whatever works
-// on it says so in its row.
-func (ex *Explainer) waitingRequests(ctx context.Context, pool string, now time.Time) (all []Wait, more bool, err error) {
+// WaitingRequests lists the open requests of one pool, or of all: those of callers and webhooks, and those for replacements. Each is due within
+// moments, since the replica that works on it says so in its row. more: there are others, beyond the first 2000.
+func (ex *Explainer) WaitingRequests(ctx context.Context, pool string, now time.Time) (all []Wait, more bool, err error) {
 	list := func(page lifecycle.PageOf) (lifecycle.Page[lifecycle.Request], error) {
 		return ex.Store.DueRequests(ctx, now.Add(time.Hour), page)
 	}
