@@ -3,9 +3,9 @@ package site
 import (
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
-	"strings"
 )
 
 // Repository is the address of the repository on the web, as in mkdocs.yml.
@@ -30,7 +30,7 @@ func (s Site) Check() (Report, error) {
 		return Report{}, err
 	}
 	var found Report
-	for _, name := range sortedNames(pages) {
+	for _, name := range slices.Sorted(maps.Keys(pages)) {
 		p := pages[name]
 		found.Pages++
 		found.Links += len(p.links)
@@ -43,7 +43,29 @@ func (s Site) Check() (Report, error) {
 			found.Problems = append(found.Problems, fmt.Sprintf("%s: %q is shown as text: leave an empty line before it in the Markdown", name, text))
 		}
 	}
-	return found, nil
+	wrong, err := s.styles()
+	found.Problems = append(found.Problems, wrong...)
+	return found, err
+}
+
+// styles says what is wrong with the addresses in the style sheets of the site.
+func (s Site) styles() (problems []string, err error) {
+	err = fs.WalkDir(s.Files, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || path.Ext(name) != ".css" {
+			return err
+		}
+		css, err := fs.ReadFile(s.Files, name)
+		if err != nil {
+			return fmt.Errorf("read %s: %w", name, err)
+		}
+		for _, l := range ofStyle(string(css)) {
+			if wrong := s.follow(nil, name, l); wrong != "" {
+				problems = append(problems, fmt.Sprintf("%s: %s: %s", name, l.to, wrong))
+			}
+		}
+		return nil
+	})
+	return problems, err
 }
 
 // pages reads the HTML files of the site, by their names.
@@ -68,13 +90,4 @@ func (s Site) pages() (map[string]page, error) {
 		err = fmt.Errorf("no page in the site: build it with make site")
 	}
 	return pages, err
-}
-
-func sortedNames(pages map[string]page) []string {
-	names := make([]string, 0, len(pages))
-	for name := range pages {
-		names = append(names, name)
-	}
-	slices.SortFunc(names, strings.Compare)
-	return names
 }

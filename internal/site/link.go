@@ -36,13 +36,11 @@ func (s Site) followInside(pages map[string]page, from string, to *url.URL) stri
 			name = strings.TrimPrefix(path.Clean(to.Path), "/")
 		}
 	}
-	info, err := fs.Stat(s.Files, cleaned(name))
-	if err == nil && info.IsDir() {
-		name = path.Join(name, "index.html")
-		_, err = fs.Stat(s.Files, name)
-	}
-	if err != nil {
+	switch info, err := fs.Stat(s.Files, cleaned(name)); {
+	case err != nil:
 		return "the site has no such file"
+	case info.IsDir():
+		return "it leads to a directory, and a site that is opened as files has no page there: write index.html"
 	}
 	p, isPage := pages[name]
 	if isPage && to.Fragment != "" && !p.anchors[to.Fragment] {
@@ -50,6 +48,9 @@ func (s Site) followInside(pages map[string]page, from string, to *url.URL) stri
 	}
 	return ""
 }
+
+// branch is the one that links to the repository lead to.
+const branch = "main"
 
 // cleaned is a name as fs.FS takes it: the root of the site has one too.
 func cleaned(name string) string {
@@ -62,11 +63,17 @@ func cleaned(name string) string {
 // followToFile follows a link to a file or a directory of the repository, such as blob/main/go.mod. Other places there are GitHub's.
 func (s Site) followToFile(place string) string {
 	place, _, _ = strings.Cut(place, "#")
+	place, _, _ = strings.Cut(place, "?")
 	parts := strings.SplitN(place, "/", 3)
-	if len(parts) < 3 || parts[0] != "blob" && parts[0] != "tree" {
+	switch {
+	case parts[0] != "blob" && parts[0] != "tree":
 		return ""
+	case len(parts) < 2 || parts[1] != branch:
+		return "it is not on the branch " + branch
+	case len(parts) < 3:
+		return "" // the whole tree
 	}
-	info, err := fs.Stat(s.Tree, parts[2])
+	info, err := fs.Stat(s.Tree, cleaned(strings.TrimSuffix(parts[2], "/")))
 	if err != nil {
 		return "the repository has no such file"
 	}
@@ -86,7 +93,7 @@ func form(to *url.URL) string {
 	case to.Scheme != "https":
 		return "it is not https"
 	case !strings.Contains(host, "."):
-		return "its host is no name on the internet"
+		return "the host has no dot"
 	}
 	return ""
 }

@@ -27,7 +27,11 @@ type link struct {
 // fetching are the elements whose addresses a browser gets by itself.
 var fetching = map[atom.Atom]bool{
 	atom.Script: true, atom.Img: true, atom.Link: true, atom.Iframe: true, atom.Source: true, atom.Video: true, atom.Audio: true, atom.Embed: true,
+	atom.Track: true, atom.Input: true,
 }
+
+// styled finds what a style has a browser get.
+var styled = regexp.MustCompile(`(?:url\(\s*|@import\s+)["']?([^"')\s;]+)`)
 
 // read parses a page.
 func read(from io.Reader) (page, error) {
@@ -46,7 +50,16 @@ func read(from io.Reader) (page, error) {
 				p.anchors[a.Val] = true
 			case a.Key == "href", a.Key == "src":
 				p.links = append(p.links, link{to: a.Val, fetched: fetching[n.DataAtom] && !isCanonical(n)})
+			case a.Key == "poster", a.Key == "data" && n.DataAtom == atom.Object:
+				p.links = append(p.links, link{to: a.Val, fetched: true})
+			case a.Key == "srcset", a.Key == "imagesrcset":
+				p.links = append(p.links, candidates(a.Val)...)
+			case a.Key == "style":
+				p.links = append(p.links, ofStyle(a.Val)...)
 			}
+		}
+		if n.DataAtom == atom.Style {
+			p.links = append(p.links, ofStyle(text(n))...)
 		}
 		if n.DataAtom == atom.P {
 			p.unread = append(p.unread, unread(n)...)
@@ -55,12 +68,30 @@ func read(from io.Reader) (page, error) {
 	return p, nil
 }
 
-// isCanonical says whether an element only says where else the page is.
+// candidates are the pictures of a srcset, such as "a.png 1x, b.png 2x". A browser gets one of them.
+func candidates(srcset string) (links []link) {
+	for one := range strings.SplitSeq(srcset, ",") {
+		if fields := strings.Fields(one); len(fields) > 0 {
+			links = append(links, link{to: fields[0], fetched: true})
+		}
+	}
+	return links
+}
+
+// ofStyle are the addresses in a style sheet.
+func ofStyle(css string) (links []link) {
+	for _, m := range styled.FindAllStringSubmatch(css, -1) {
+		links = append(links, link{to: m[1], fetched: true})
+	}
+	return links
+}
+
+// isCanonical reports whether an element is the address at which the page is published.
 func isCanonical(n *html.Node) bool {
 	return slices.Contains(n.Attr, html.Attribute{Key: "rel", Val: "canonical"})
 }
 
-// markdownLine is how a line begins that is no text in Markdown. A number begins an item only where a paragraph begins: elsewhere it may be one
+// markdownLine is how a line of a list, a heading or a block of code begins in Markdown. A number begins an item only where a paragraph begins: elsewhere it may be one
 // of a sentence.
 var (
 	markdownLine      = regexp.MustCompile("^([-*+|] |#{1,6} |```)")
