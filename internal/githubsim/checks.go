@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/remuda-ci/remuda/internal/githubsim/payload"
 	"github.com/remuda-ci/remuda/internal/githubsim/rest"
@@ -26,11 +25,15 @@ type checkRequest struct {
 	Output      *payload.CheckOutput `json:"output"`
 }
 
-// maxCheckText is how many characters the summary of a check run may have.
+// maxCheckText is how many bytes the summary and the text of a check run may each have. The reference of the REST API says characters, and GitHub
+// refuses with "summary exceeds a maximum bytesize of 65535" (github/docs#35252).
 const maxCheckText = 65535
 
+// completed is the status of a check run that is over.
+const completed = "completed"
+
 var (
-	checkStatuses    = []string{"queued", "in_progress", "completed"}
+	checkStatuses    = []string{"queued", "in_progress", completed}
 	checkConclusions = []string{"action_required", "cancelled", "failure", "neutral", "success", "skipped", "timed_out"}
 )
 
@@ -40,14 +43,21 @@ func (q checkRequest) check() error {
 		return rest.Problem(http.StatusUnprocessableEntity, "Invalid request. %q is not a status.", *q.Status)
 	case q.Conclusion != nil && !slices.Contains(checkConclusions, *q.Conclusion):
 		return rest.Problem(http.StatusUnprocessableEntity, "Invalid request. %q is not a conclusion.", *q.Conclusion)
-	case q.Status != nil && *q.Status == "completed" && q.Conclusion == nil:
+	case q.Status != nil && *q.Status == completed && q.Conclusion == nil:
 		return rest.Problem(http.StatusUnprocessableEntity, "Invalid request. A completed check run needs a conclusion.")
 	case q.Output != nil && (q.Output.Title == "" || q.Output.Summary == ""):
 		return rest.Problem(http.StatusUnprocessableEntity, "Invalid request. An output needs a title and a summary.")
-	case q.Output != nil && utf8.RuneCountInString(q.Output.Summary) > maxCheckText:
-		return rest.Problem(http.StatusUnprocessableEntity, "Invalid request. Only %d characters are allowed; the summary has more.", maxCheckText)
+	case q.Output != nil && len(q.Output.Summary) > maxCheckText:
+		return rest.Problem(http.StatusUnprocessableEntity, "Validation Failed: summary exceeds a maximum bytesize of %d", maxCheckText)
+	case q.Output != nil && len(q.Output.Text) > maxCheckText:
+		return rest.Problem(http.StatusUnprocessableEntity, "Validation Failed: text exceeds a maximum bytesize of %d", maxCheckText)
 	}
 	return nil
+}
+
+// reopens reports whether a check run that is over would be open again, which GitHub refuses (Mergifyio/mergify#1989): another one is made then.
+func (q checkRequest) reopens(c *payload.Check) bool {
+	return c.Status == completed && q.Status != nil && *q.Status != completed
 }
 
 // into changes a check run.
@@ -64,15 +74,15 @@ func (q checkRequest) into(c *payload.Check, now time.Time) {
 		c.StartedAt = *q.StartedAt
 	}
 	if q.Conclusion != nil { // GitHub: that alone completes it
-		c.Status, c.CompletedAt = "completed", now
+		c.Status, c.CompletedAt = completed, now
 	}
 	if q.CompletedAt != nil {
 		c.CompletedAt = *q.CompletedAt
 	}
 }
 
-// writesChecks is the app of a call that may write check runs.
-func (s *Server) writesChecks(r *http.Request) (*state.App, error) {
+// appThatMayWriteChecks is the App of a call that may write check runs.
+func (s *Server) appThatMayWriteChecks(r *http.Request) (*state.App, error) {
 	c := callerOf(r)
 	if c.installation == nil {
 		return nil, rest.Problem(http.StatusForbidden, "You must authenticate via a GitHub App.")
@@ -90,7 +100,7 @@ func (s *Server) createCheck(r *http.Request) (*rest.Answer, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	a, err := s.writesChecks(r)
+	a, err := s.appThatMayWriteChecks(r)
 	switch {
 	case err != nil:
 		return nil, err
@@ -119,7 +129,7 @@ func (s *Server) updateCheck(r *http.Request) (*rest.Answer, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	a, err := s.writesChecks(r)
+	a, err := s.appThatMayWriteChecks(r)
 	if err != nil {
 		return nil, err
 	}
@@ -133,27 +143,46 @@ func (s *Server) updateCheck(r *http.Request) (*rest.Answer, error) {
 	if err := q.check(); err != nil {
 		return nil, err
 	}
+	if q.reopens(s.checks[i]) {
+		return nil, rest.Problem(http.StatusUnprocessableEntity, "Invalid request. The check run is completed, and cannot be %s again.", *q.Status)
+	}
 	q.into(s.checks[i], s.now())
 	return rest.OK(s.site().Check(s.checks[i])), nil
 }
 
-// listChecks lists the check runs of a commit, the newest first.
+// listChecks lists the check runs of a commit, the newest first. Without filter=all these are the newest of each name and App alone.
 func (s *Server) listChecks(r *http.Request) (*rest.Answer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if c := callerOf(r); c.installation != nil && c.token.Permissions["checks"] == "" {
+		return nil, rest.Problem(http.StatusForbidden, "Resource not accessible by integration")
+	}
 	if !s.hasCommit(repositoryOf(r), r.PathValue("ref")) {
 		return nil, rest.Problem(http.StatusUnprocessableEntity, "No commit found for SHA: %s", r.PathValue("ref"))
 	}
 	list := []rest.Object{}
 	query := r.URL.Query()
-	name, app := query.Get("check_name"), query.Get("app_id")
+	is := func(parameter, value string) bool { return query.Get(parameter) == "" || query.Get(parameter) == value }
+	shown := map[string]bool{}
 	for _, c := range slices.Backward(s.checks) {
-		wanted := (name == "" || name == c.Name) && (app == "" || app == strconv.FormatInt(c.App.ID, 10))
-		if wanted && strings.EqualFold(c.Repository, repositoryOf(r)) && c.HeadSHA == r.PathValue("ref") {
+		if !strings.EqualFold(c.Repository, repositoryOf(r)) || c.HeadSHA != r.PathValue("ref") {
+			continue
+		}
+		app := strconv.FormatInt(c.App.ID, 10)
+		older := shown[app+" "+c.Name]
+		shown[app+" "+c.Name] = true
+		if is("check_name", c.Name) && is("app_id", app) && is("status", c.Status) && (!older || query.Get("filter") == "all") {
 			list = append(list, s.site().Check(c))
 		}
 	}
 	return s.page(r, "check_runs", list), nil
+}
+
+// forgetChecks removes the check runs of a commit that no run is of any more.
+func (s *Server) forgetChecks(repository, sha string) {
+	if !s.hasCommit(repository, sha) {
+		s.checks = slices.DeleteFunc(s.checks, func(c *payload.Check) bool { return strings.EqualFold(c.Repository, repository) && c.HeadSHA == sha })
+	}
 }
 
 // hasCommit reports whether some run of the repository is of the commit: the stand-in knows of no other commits.

@@ -103,6 +103,7 @@ func (s *Server) forget(r *state.Run) {
 	}
 	delete(s.runs, r.ID)
 	s.put(state.KindRun, r.ID, nil)
+	s.forgetChecks(r.Repository, r.SHA())
 }
 
 // schedule moves every job of the run as far as it can go without a runner, and the run with them. It settles in as many

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/remuda-ci/remuda/internal/githubsim/journal"
+	"github.com/remuda-ci/remuda/internal/githubsim/payload"
 	"github.com/remuda-ci/remuda/internal/githubsim/state"
 	"github.com/remuda-ci/remuda/internal/githubsim/webhook"
 )
@@ -75,6 +76,30 @@ func TestOldRunsAreForgotten(t *testing.T) {
 	}
 	if len(s.runs) != 5 || len(s.jobs) != 5 || s.runs[1] == nil || s.runs[2] != nil || s.runs[3] == nil {
 		t.Errorf("%d runs, %d jobs; 1: %v, 2: %v, 3: %v", len(s.runs), len(s.jobs), s.runs[1] != nil, s.runs[2] != nil, s.runs[3] != nil)
+	}
+}
+
+// TestChecksOfOldRunsAreForgotten: check runs stay as long as some run of their commit does.
+func TestChecksOfOldRunsAreForgotten(t *testing.T) {
+	s, err := New(Options{StateDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	commit := func(id int64, sha string) *state.Run {
+		r := &state.Run{ID: id, Repository: "a/b", Origin: state.Origin{SHA: sha}}
+		s.runs[id] = r
+		s.checks = append(s.checks, &payload.Check{ID: id, Repository: "A/b", HeadSHA: sha})
+		return r
+	}
+	first, second, other := commit(1, "aa"), commit(2, "aa"), commit(3, "bb")
+	for _, step := range []struct {
+		r    *state.Run
+		left int
+	}{{first, 3}, {second, 1}, {other, 0}} {
+		if s.forget(step.r); len(s.checks) != step.left {
+			t.Errorf("without run %d there are %d check runs, want %d", step.r.ID, len(s.checks), step.left)
+		}
 	}
 }
 

@@ -49,7 +49,7 @@ const (
 	makingAtMost = time.Minute
 	// refusedFor is for how long GitHub is not asked again after it took none.
 	refusedFor = time.Hour
-	// maxTitle, maxNames and maxReasons are what people read at a glance. A summary stays far below GitHub's 65,535 characters.
+	// maxTitle, maxNames and maxReasons are what people read at a glance. A summary stays far below GitHub's 65,535 bytes.
 	maxTitle   = 120
 	maxNames   = 5
 	maxReasons = 10
