@@ -149,6 +149,7 @@ timeouts: {max_runtime: 3h}
 pools:
   brief: {max_runtime: 2h}
   long: {max_runtime: 30h}
+  none: {maximum: 0}
   once: {privileged: true, reuse: none}
   again: {privileged: true, reuse: same-owner}
 `).Warnings()
@@ -161,6 +162,7 @@ pools:
 		"pool again reuses hosts across the repositories of an owner: what one leaves behind can reach another",
 		"pool again is privileged and reused: a job can leave something behind that no clean-up finds, for every later run with the same owner",
 		"pool long has a max_runtime of 30h0m0s: a run that is never released keeps its hosts, and their cost, that long",
+		"pool none may have no host (maximum: 0), so it serves nothing; take maximum out for any number",
 		"pool once is privileged: a job can become root on its host and read and change all that is on it",
 	}
 	if d := cmp.Diff(want, got); d != "" {

@@ -98,6 +98,7 @@ func (c *Config) Warnings() []string {
 			{p.JobsReadMetadata, "lets jobs read the instance metadata: they can end their host and write its report, as its own agent can"},
 			{p.Reuse == lifecycle.ReuseSameOwner, "reuses hosts across the repositories of an owner: what one leaves behind can reach another"},
 			{p.DefaultLabels, "registers its runners with GitHub's default labels (default_labels): any job of the same scope that names these alone, a fork's too, comes to its hosts"},
+			{p.Maximum != nil && *p.Maximum == 0, "may have no host (maximum: 0), so it serves nothing; take maximum out for any number"},
 			{p.Jobs != nil && p.Jobs.Forks, "gives hosts to jobs of forks: who opens a pull request runs what they like there"},
 			{p.Privileged && p.Reuse != lifecycle.ReuseNone,
 				"is privileged and reused: a job can leave something behind that no clean-up finds, for every later run with " + trusted(p.Reuse)},
