@@ -86,7 +86,7 @@ var refusals = []refusal{
 	{key: "tracing.ca_file", with: withTracing, value: "DIR/none", says: "DIR/none does not exist"},
 	{key: "tracing.ca_file", with: withTracing, value: "DIR/token", says: "DIR/token holds no"},
 	{key: "tracing.headers_file", with: withTracing, value: "DIR/none", says: "DIR/none does not exist"},
-	{key: "tracing.headers_file", with: withTracing, value: "DIR/token", says: "DIR/token has no header in line 1"},
+	{key: "tracing.headers_file", with: withTracing, value: "DIR/token", says: "DIR/token has no header in line 1: write `name: value`"},
 	{key: "page.token_file", value: "DIR/none", says: "DIR/none does not exist"},
 	{key: "page.token_file", value: "DIR/token", says: "DIR/token has a token of 9 bytes in line 1"},
 	{key: "page.oidc.session_key_file", with: withPeople, value: "DIR/none", says: "DIR/none does not exist"},

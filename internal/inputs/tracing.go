@@ -1,6 +1,7 @@
 package inputs
 
 import (
+	"bytes"
 	"regexp"
 	"strings"
 
@@ -27,11 +28,38 @@ func (r *reader) tracing() {
 	at = at.At("headers_file")
 	r.in.TracingHeaders = map[string]lifecycle.Secret{}
 	text := read(at, t.HeadersFile, "headers, as `name: value` in each line", maxHeaders)
-	for i, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
-		if m := header.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
-			r.in.TracingHeaders[m[1]] = lifecycle.Secret(m[2])
-		} else if text != nil {
-			at.Errorf("%s has no header in line %d; write `name: value`, the name in lower case", t.HeadersFile, i+1)
+	if text == nil {
+		return // read has said why
+	}
+	if len(bytes.TrimSpace(text)) == 0 {
+		at.Errorf("%s has no header; write `name: value`, the name in lower case", t.HeadersFile)
+	}
+	n := 0
+	for line := range bytes.Lines(text) {
+		n++
+		name, value, wrong := headerOf(string(bytes.TrimSpace(line)))
+		switch _, twice := r.in.TracingHeaders[name]; {
+		case wrong != "":
+			at.Errorf("%s has no header in line %d: %s", t.HeadersFile, n, wrong)
+		case twice:
+			at.Errorf("%s has the header %s again in line %d", t.HeadersFile, name, n)
+		case name != "":
+			r.in.TracingHeaders[name] = value
 		}
 	}
+}
+
+// headerOf is the header in a line, or what is wrong with it. An empty line has none. gRPC keeps names that begin with grpc- for itself, and has values
+// of names that end in -bin encoded.
+func headerOf(line string) (name string, value lifecycle.Secret, wrong string) {
+	m := header.FindStringSubmatch(line)
+	switch {
+	case line == "":
+		return "", "", ""
+	case m == nil:
+		return "", "", "write `name: value`, the name in lower case"
+	case strings.HasPrefix(m[1], "grpc-"), strings.HasSuffix(m[1], "-bin"):
+		return "", "", m[1] + " is a name that gRPC reserves"
+	}
+	return m[1], lifecycle.Secret(m[2]), ""
 }
