@@ -49,7 +49,7 @@ man: ## the man pages of remuda, in bin/man
 	@rm -rf bin/man
 	@bin/remuda man --dir bin/man
 
-# Its theme announces its end of life (May 2027) in each build, which internal/site/requirements.txt says too.
+# Its theme announces its end of life (May 2027) in each build: see internal/site/requirements.txt.
 site: PYTHON = "$$(scripts/site-tools)/mkdocs/bin/python"
 site: ## the documents as a site that needs no server, in bin/site, with its links checked
 	@scripts/site-tools >/dev/null

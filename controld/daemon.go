@@ -154,7 +154,7 @@ func (d *daemon) front(c *config.Config, in *inputs.Inputs) error {
 
 // serverOptions are what the gRPC server is made with.
 func (d *daemon) serverOptions(c *config.Config, in *inputs.Inputs) (o server.Options, err error) {
-	o = server.Options{Fleet: d.fleet, Log: d.log.Named("grpc"), Metrics: d.metrics, Ready: d.ready, TLS: in.TLS, Follows: d.tracing.RPCs()}
+	o = server.Options{Fleet: d.fleet, Log: d.log.Named("grpc"), Metrics: d.metrics, Ready: d.ready, TLS: in.TLS, StatsHandler: d.tracing.RPCs()}
 	o.Callers, err = callers(c, in, d.records(), d.fleet)
 	return o, err
 }

@@ -59,8 +59,8 @@ type Options struct {
 	Patience time.Duration
 	// Ready says whether requests can be served: nil, or what is not there.
 	Ready func(context.Context) error
-	// Follows is given what becomes of each call, for traces; nil: nothing is.
-	Follows stats.Handler
+	// StatsHandler traces the calls. It may be nil.
+	StatsHandler stats.Handler
 	// ReadyEvery is how often the health service asks; 0 means 5 s.
 	ReadyEvery time.Duration
 	// Now is the clock of the answers; nil: time.Now.
@@ -118,8 +118,8 @@ func New(o Options) (*Server, error) {
 		// What a call uses, such as the store, is closed after Stop.
 		grpc.WaitForHandlers(true),
 	}
-	if o.Follows != nil {
-		options = append(options, grpc.StatsHandler(o.Follows))
+	if o.StatsHandler != nil {
+		options = append(options, grpc.StatsHandler(o.StatsHandler))
 	}
 	if o.TLS != nil {
 		options = append(options, grpc.Creds(credentials.NewTLS(o.TLS)))

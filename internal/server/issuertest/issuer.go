@@ -46,7 +46,7 @@ type Issuer struct {
 	// keysURL is where the keys are said to be, moved where they are, and keys
 	// what they are; empty: here, and as they should be.
 	keysURL, moved, keys string
-	// endpoints are what it has beside keys, by the keys of its description, and say what else it says there.
+	// endpoints are those beside the keys, by their names in the description. say has further fields of the description.
 	endpoints map[string]http.HandlerFunc
 	say       map[string]any
 }
@@ -111,7 +111,7 @@ func (i *Issuer) Handle(endpoint string, h http.HandlerFunc) {
 	i.say[endpoint] = i.URL + "/" + endpoint
 }
 
-// Say has the issuer say something in its description; nil: nothing.
+// Say adds a field to the issuer's description. A nil value is as if it was missing.
 func (i *Issuer) Say(key string, value any) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
