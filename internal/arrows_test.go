@@ -60,10 +60,11 @@ var rooms = []room{
 	{"deploy", nil, "it is templates, and tests of them"},
 	{"action", nil, "it is JavaScript, and a test that runs its tests"},
 	{"packer", nil, "it is templates and scripts of images, and tests of them"},
-	{"internal/firstcontact", []string{"internal/findings", "internal/agent", "internal/github", "internal/tree", "internal/lifecycle"},
+	{"internal/firstcontact", []string{"internal/findings", "internal/agent", "internal/github", "internal/tree", "internal/lifecycle", "internal/telemetry"},
 		"it asks GitHub itself, and reads the answers as the product does"},
 	{"internal/firstaccount", []string{
 		"internal/findings", "internal/permissions", "internal/compute", "internal/store", "internal/queue", "internal/lifecycle", "internal/aws",
+		"internal/telemetry",
 	}, "it asks AWS itself, by the calls of the product"},
 	{"internal/local", []string{"proto"}, "it runs the daemons as a user would and speaks to them by their contract"},
 

@@ -34,13 +34,22 @@ func checkArchitectures(ctx context.Context, s *session) error {
 		return err
 	case overlap(l.call):
 		s.Decide(name, false, "of a launch by %d templates EC2 says: %s", len(l.call.in.LaunchTemplateConfigs), listed(l.call.messages()))
-		return nil
 	case err != nil:
 		return err
+	default:
+		s.Decide(name, true, "a launch by %d templates was answered with a machine of type %s", len(l.call.in.LaunchTemplateConfigs), l.InstanceType)
 	}
-	s.Decide(name, true, "a launch by %d templates was answered with a machine of type %s", len(l.call.in.LaunchTemplateConfigs), l.InstanceType)
-	if err := s.fleet.Terminate(ctx, []string{l.InstanceID}); err != nil {
-		return fmt.Errorf("end the machine of pool %s: %w", poolBoth, err)
+	return s.endLaunched(ctx, l)
+}
+
+// endLaunched ends the machine of a launch, if there is one: an answer may have both a machine and an error of another offering.
+func (s *session) endLaunched(ctx context.Context, l *launch) error {
+	ids := l.call.ids()
+	if len(ids) == 0 {
+		return nil
+	}
+	if err := s.fleet.Terminate(ctx, ids); err != nil {
+		return fmt.Errorf("end the machine of pool %s: %w", l.order.Pool, err)
 	}
 	return nil
 }

@@ -151,11 +151,21 @@ func (r *recorder) CreateFleet(ctx context.Context, in *service.CreateFleetInput
 	return call.out, call.err
 }
 
-// last is the latest call; a zero one if there was none.
-func (r *recorder) last() fleetCall {
+// made is how many calls there were.
+func (r *recorder) made() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.calls) == 0 {
+	return len(r.calls)
+}
+
+// last is the latest call; a zero one if there was none.
+func (r *recorder) last() fleetCall { return r.lastAfter(0) }
+
+// lastAfter is the latest call but the first n; a zero one if there was none: a launch may fail before its call.
+func (r *recorder) lastAfter(n int) fleetCall {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.calls) <= n {
 		return fleetCall{}
 	}
 	return r.calls[len(r.calls)-1]
@@ -184,8 +194,9 @@ func (s *session) launchFrom(ctx context.Context, pool string) (*launch, error) 
 			return nil, err
 		}
 		l := &launch{order: s.order(pool, version)}
+		made := s.fleet.recorder.made()
 		machines, err := s.fleet.Launch(ctx, l.order)
-		l.call = s.fleet.recorder.last()
+		l.call = s.fleet.recorder.lastAfter(made)
 		s.ids = append(s.ids, l.call.ids()...)
 		if len(machines) == 1 && err == nil {
 			l.Machine = machines[0]

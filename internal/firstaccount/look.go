@@ -150,6 +150,17 @@ func imageOf(i types.Image) image {
 	return made
 }
 
+// images names the images that machines have: one of each architecture, where Amazon has both.
+func (s *session) images() []string {
+	var names []string
+	for _, i := range []image{s.image, s.otherImage} {
+		if i.id != "" {
+			names = append(names, fmt.Sprintf("%s (%s)", i.id, i.name))
+		}
+	}
+	return names
+}
+
 // leastGiB is enough for Amazon Linux.
 const leastGiB = 8
 
@@ -170,15 +181,19 @@ func Plan(ctx context.Context, o Options, out io.Writer) error {
   roles     two with a path /%s/: the policies of controld and refresh, which you assume, and that of hosts with an instance profile
   tables    those of a fleet, in DynamoDB, on demand, and two queues
   templates one or more launch templates
-  machines  three or four, of the types %s, at most two at a time
+  machines  four or five, of the types %s, at most two at a time
   subnets   %s
-  image     %s (%s)
+  images    %s
 
 It takes about 15 minutes and costs less than $0.05: each machine lives for a few minutes, with a volume and perhaps a public address.
 It also makes some 20 calls of CreateFleet that its own policy refuses, to see when EC2 throttles them, within 15 s.
 
 The checks:
-`, s.account, s.AWS.Region, everyRun, everyRun, listed(typesOf(s.image.arch)), listed(zones), s.image.id, s.image.name)
+`, s.account, s.AWS.Region, everyRun, everyRun, listed(s.typesOf(poolBoth)), listed(zones), listed(s.images()))
+	wide := 0
+	for _, name := range Checks() {
+		wide = max(wide, len(name))
+	}
 	for _, c := range s.Options.checks() {
 		note := ""
 		if c.without != nil {
@@ -186,7 +201,7 @@ The checks:
 				note = "; not made: " + reason
 			}
 		}
-		fmt.Fprintf(out, "  %-9s %s%s\n", c.name, c.does, note)
+		fmt.Fprintf(out, "  %-*s %s%s\n", wide, c.name, c.does, note)
 	}
 	return nil
 }

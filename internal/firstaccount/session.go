@@ -126,7 +126,7 @@ func (s *session) order(pool string, version string) lifecycle.LaunchOrder {
 }
 
 func (s *session) typesOf(pool string) []string {
-	if pool == poolBoth {
+	if pool == poolBoth && s.otherImage.id != "" {
 		return slices.Concat(typesOf(s.image.arch), typesOf(s.otherImage.arch))
 	}
 	return typesOf(s.image.arch)

@@ -14,6 +14,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/aws"
 	"github.com/remuda-ci/remuda/internal/findings"
 	"github.com/remuda-ci/remuda/internal/firstaccount"
+	"github.com/remuda-ci/remuda/internal/telemetry"
 )
 
 func main() { os.Exit(findings.Program("first-account", run)) }
@@ -31,6 +32,8 @@ type command struct {
 	firstaccount.Options
 	region, output   string
 	plan, yes, clean bool
+	// version: print it and do nothing else.
+	version bool
 }
 
 func parse(args []string, progress io.Writer) (c command, err error) {
@@ -56,6 +59,7 @@ func parse(args []string, progress io.Writer) (c command, err error) {
 	flags.DurationVar(&c.Times.Clean, "clean-time", 0, "the `TIME` that the removal may take (default 6m)")
 	only := flags.String("only", "", "`NAMES` of checks, separated by commas: "+strings.Join(firstaccount.Checks(), ", "))
 	flags.StringVar(&c.output, "output", "text", "text or json")
+	flags.BoolVar(&c.version, "version", false, "print version, commit and Go version, and nothing else")
 	if err := flags.Parse(args); err != nil {
 		return c, err
 	}
@@ -85,6 +89,10 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (int, erro
 	c, err := parse(args, progress)
 	if err != nil {
 		return findings.ExitFailed, err
+	}
+	if c.version {
+		_, err = fmt.Fprintln(out, telemetry.VersionLine("first-account"))
+		return findings.ExitCode(nil, err)
 	}
 	c.AWS, err = aws.Load(ctx, aws.Options{Region: c.region, Program: "remuda-first-account"})
 	var none *aws.RegionError

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"os/exec"
 	"slices"
@@ -203,10 +204,51 @@ func TestArchitecturesThatOverlap(t *testing.T) {
 	w.clean()
 }
 
+// TestArchitecturesOverlapBesideAMachine: EC2 may refuse one offering and launch a machine by another. The machine ends with the check.
+func TestArchitecturesOverlapBesideAMachine(t *testing.T) {
+	w := newWorld(t)
+	w.proxy.Wrap("ec2", "CreateFleet", func(next awstest.Hook) awstest.Hook {
+		return func(rw http.ResponseWriter, r *http.Request, forward func(*http.Request) *awstest.Answer) {
+			form, err := awstest.Form(r)
+			if err != nil || !form.Has("LaunchTemplateConfigs.2.LaunchTemplateSpecification.Version") {
+				next(rw, r, forward)
+				return
+			}
+			answer := httptest.NewRecorder()
+			next(answer, r, forward)
+			const refused = "<item><errorCode>InvalidParameterValue</errorCode><errorMessage>" + overlapping + "</errorMessage></item></errorSet>"
+			body := bytes.Replace(answer.Body.Bytes(), []byte("</errorSet>"), []byte(refused), 1)
+			(&awstest.Answer{Status: answer.Code, Header: answer.Header(), Body: body}).Write(rw)
+		}
+	})
+	code := w.run("--yes", "--only", "launch,architectures", "--output", "json")
+	if got := w.verdicts(); code != findings.ExitRefuted || got["both-requirements"] != findings.Refuted {
+		t.Errorf("exit code %d, %v\n%s", code, got, &w.stderr)
+	}
+	var ended []int
+	for _, c := range w.proxy.Calls() {
+		if form, err := url.ParseQuery(string(c.Body)); err == nil && c.Operation == "TerminateInstances" {
+			n := 0
+			for name := range form {
+				if strings.HasPrefix(name, "InstanceId.") {
+					n++
+				}
+			}
+			ended = append(ended, n)
+		}
+	}
+	if len(ended) < 2 || ended[0] != 1 {
+		t.Errorf("machines were ended together at the end: %v in a call", ended)
+	}
+	w.clean()
+}
+
+// overlapping is what EC2 said in runs-on/runs-on#476.
+const overlapping = "Two or more of your InstanceRequirements structures include overlapping values. Ensure that there is no overlap, and try again."
+
 // overlaps refuses a launch as in runs-on/runs-on#476.
 func overlaps(rw http.ResponseWriter, r *http.Request, _ func(*http.Request) *awstest.Answer) {
-	awstest.Fail(rw, r, http.StatusBadRequest, "InvalidParameterValue",
-		"Two or more of your InstanceRequirements structures include overlapping values. Ensure that there is no overlap, and try again.")
+	awstest.Fail(rw, r, http.StatusBadRequest, "InvalidParameterValue", overlapping)
 }
 
 // refusesTemplate refuses launches from the launch templates with an ending.
@@ -420,7 +462,9 @@ func TestPlan(t *testing.T) {
 	w := newWorld(t)
 	for mode, want := range map[string]int{"--plan": 0, "": findings.ExitFailed} {
 		code := w.run(strings.Fields(mode)...)
-		if said := w.stdout.String() + w.stderr.String(); code != want || !strings.Contains(said, "costs less than") || !strings.Contains(said, "  policy ") {
+		if said := w.stdout.String() + w.stderr.String(); code != want || !strings.Contains(said, "costs less than") || !strings.Contains(said, "  policy        ") ||
+			!strings.Contains(said, "  machines  four or five, of the types t4g.small, t4g.medium, m7g.large, t3a.small") ||
+			!strings.Contains(said, w.image+" (") || !strings.Contains(said, w.x86+" (") {
 			t.Errorf("%q: exit code %d\n%s", mode, code, said)
 		}
 	}

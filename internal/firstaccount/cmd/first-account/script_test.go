@@ -19,7 +19,7 @@ import (
 // TestScript runs what a person runs.
 func TestScript(t *testing.T) {
 	w := newWorld(t)
-	for args, want := range map[string]string{"--help": "usage: scripts/first-account [--plan | --yes | --clean]", "--plan --only boot": "  boot      waits until"} {
+	for args, want := range map[string]string{"--help": "usage: scripts/first-account [--plan | --yes | --clean]", "--plan --only boot": "  boot          waits until", "--version": "first-account "} {
 		cmd := exec.Command("../../../../scripts/first-account", strings.Fields(args)...)
 		cmd.Env = append(os.Environ(), w.proxy.Environ()...)
 		out, err := cmd.CombinedOutput()

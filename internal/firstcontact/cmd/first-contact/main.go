@@ -15,6 +15,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/findings"
 	"github.com/remuda-ci/remuda/internal/firstcontact"
+	"github.com/remuda-ci/remuda/internal/telemetry"
 )
 
 func main() { os.Exit(findings.Program("first-contact", run)) }
@@ -36,8 +37,13 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (int, erro
 	flags.DurationVar(&o.Times.Idle, "idle-time", 0, "the `TIME` for which an idle just-in-time runner is watched (default 10m)")
 	only := flags.String("only", "", "`NAMES` of checks, separated by commas: "+strings.Join(firstcontact.Checks(), ", "))
 	output := flags.String("output", "text", "text or json")
+	version := flags.Bool("version", false, "print version, commit and Go version, and nothing else")
 	if err := flags.Parse(args); err != nil {
 		return findings.ExitFailed, err
+	}
+	if *version {
+		_, err := fmt.Fprintln(out, telemetry.VersionLine("first-contact"))
+		return findings.ExitCode(nil, err)
 	}
 	if flags.NArg() > 0 || o.Repository == "" || *tokenFile == "" || *output != "text" && *output != "json" {
 		return findings.ExitFailed, errors.New("usage: first-contact --repository OWNER/NAME --token-file FILE [--output text|json]; --help lists the rest")

@@ -15,6 +15,15 @@ import (
 	"github.com/remuda-ci/remuda/internal/firstcontact"
 )
 
+// TestVersion: no other flag is needed for it.
+func TestVersion(t *testing.T) {
+	var out bytes.Buffer
+	code, err := run(t.Context(), []string{"--version"}, &out, io.Discard)
+	if code != 0 || err != nil || !strings.HasPrefix(out.String(), "first-contact dev (commit ") {
+		t.Errorf("exit code %d, %v: %s", code, err, &out)
+	}
+}
+
 func TestWhatCannotBeRunExitsWith2(t *testing.T) {
 	token := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(token, []byte("a-token-that-is-secret\n"), 0o600); err != nil {
