@@ -77,6 +77,11 @@ func TestASignalIsThatOfTheAssignment(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tt.report.HeartbeatAt = time.Now()
 			got := s.instance(record, &tt.report)
+			leaving := record
+			leaving.Retiring, leaving.InterruptionAt = true, time.Now()
+			if s.instance(leaving, &tt.report).GetHealthy() != tt.healthy {
+				t.Error("a host is as healthy while it leaves as before")
+			}
 			if got.GetSignal() != tt.signal || got.GetHealthy() != tt.healthy {
 				t.Errorf("got %s, healthy %t; want %s, %t", got.GetSignal(), got.GetHealthy(), tt.signal, tt.healthy)
 			}

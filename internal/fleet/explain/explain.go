@@ -244,10 +244,10 @@ func (ex *Explainer) ReportsOf(ctx context.Context, records []lifecycle.Record, 
 	return ex.Hosts.Reports(ctx, keys, now)
 }
 
-// Healthy reports whether a host reports and is not about to end, which is what an operator means by it.
+// Healthy reports whether a host has reported of late. One that is drained or interrupted has marks of its own, and may be as well as any other.
 func Healthy(r lifecycle.Record, report *lifecycle.Report, now time.Time, p lifecycle.Policy) bool {
 	return r.State != lifecycle.StateTerminated && report != nil &&
-		now.Sub(report.HeartbeatAt) < p.Silence && report.InterruptionAt.IsZero() && r.InterruptionAt.IsZero() && !r.Retiring
+		now.Sub(report.HeartbeatAt) < p.Silence
 }
 
 // Events lists the history after a page token, oldest first. With a run it is that run's only.
