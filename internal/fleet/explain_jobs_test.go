@@ -121,6 +121,28 @@ func TestExplainTellsOfRefusedJobs(t *testing.T) {
 	})
 }
 
+// The events of a job and of a request name the pool, since they have no host whose pool it would be.
+func TestEventsWithoutAHostNameThePool(t *testing.T) {
+	inJobWorld(t, func(ctx context.Context, t *testing.T, w *world) {
+		w.hub.queue(ctx, poolJob(1, time.Now()), time.Second)
+		w.until("it is over", 10*time.Minute, w.allOver)
+		time.Sleep(time.Second) // the last webhook is worked on
+		page, err := w.store.EventsSince(ctx, lifecycle.PageOf{Limit: 1000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := map[lifecycle.Action]bool{}
+		for _, e := range page.Items {
+			if seen[e.Action] = true; e.InstanceID == "" && e.Pool != "jobs" {
+				t.Errorf("%s of run %s names pool %q", e.Action, e.RunID, e.Pool)
+			}
+		}
+		if !seen[lifecycle.ActionStartJob] || !seen[lifecycle.ActionEndJob] {
+			t.Errorf("the history has %v", seen)
+		}
+	})
+}
+
 // What GitHub delivers about forks and labels does not fill the history: the refusals of a run and of a repository
 // are bounded.
 func TestNotesOfRefusedJobsAreBounded(t *testing.T) {

@@ -116,7 +116,9 @@ type Event struct {
 	Repository string    `json:"repository,omitempty"`
 	RunID      string    `json:"runId,omitempty"`
 	RequestID  string    `json:"requestId,omitempty"`
-	Assignment int64     `json:"assignment,omitempty"`
+	// Pool is that of an event without a host: of its request, of its job, or the pool that was paused. The pool of a host is in its record.
+	Pool       string `json:"pool,omitempty"`
+	Assignment int64  `json:"assignment,omitempty"`
 	// Action is what was done or decided; From and To are set on transitions.
 	Action Action `json:"action"`
 	From   string `json:"from,omitempty"`

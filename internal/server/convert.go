@@ -106,6 +106,6 @@ func event(e lifecycle.Event) *remudav1.Event {
 	return &remudav1.Event{
 		EventTime: timestampOrNil(e.At), Action: action(e.Action), InstanceId: e.InstanceID, Repository: e.Repository,
 		RunId: e.RunID, RequestId: e.RequestID, Assignment: e.Assignment,
-		FromState: condition(e.From), ToState: condition(e.To), Reason: e.Reason, ReasonCode: string(e.Code),
+		FromState: condition(e.From), ToState: condition(e.To), Reason: e.Reason, ReasonCode: string(e.Code), Pool: e.Pool,
 	}
 }

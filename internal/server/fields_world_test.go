@@ -150,7 +150,7 @@ var afterJ2 = pageToken("jobs of a service", "2040-01-01T00:02:00.000000000", "j
 func anEvent(f *fieldWorld) {
 	f.must(f.store.AddEvents(f.t.Context(), []lifecycle.Event{{
 		ID: "01", At: time.Now(), InstanceID: "i-1", Repository: repository, RunID: "7", RequestID: "asked", Assignment: 4,
-		Action: lifecycle.ActionClaim, From: "idle (pooled)", To: "claimed", Reason: "a run asked", Code: "asked",
+		Action: lifecycle.ActionClaim, From: "idle (pooled)", To: "claimed", Reason: "a run asked", Code: "asked", Pool: "default",
 	}}))
 }
 
@@ -189,7 +189,7 @@ func instanceOf70() *remudav1.Instance {
 func eventOf7() *remudav1.Event {
 	return &remudav1.Event{
 		EventTime: recently, Action: remudav1.Action_ACTION_CLAIM, InstanceId: "i-1", Repository: repository, RunId: "7", RequestId: "asked", Assignment: 4,
-		FromState: remudav1.State_STATE_IDLE, ToState: remudav1.State_STATE_CLAIMED, Reason: "a run asked", ReasonCode: "asked",
+		FromState: remudav1.State_STATE_IDLE, ToState: remudav1.State_STATE_CLAIMED, Reason: "a run asked", ReasonCode: "asked", Pool: "default",
 	}
 }
 

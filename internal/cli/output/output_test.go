@@ -32,7 +32,8 @@ func TestMessage(t *testing.T) {
   "fromState": "STATE_UNSPECIFIED",
   "toState": "STATE_UNSPECIFIED",
   "reason": "taken \"at once\" <now>: yes",
-  "reasonCode": ""
+  "reasonCode": "",
+  "pool": ""
 }
 `},
 		// A number that JSON has as a string stays one.
@@ -47,6 +48,7 @@ fromState: STATE_UNSPECIFIED
 toState: STATE_UNSPECIFIED
 reason: 'taken "at once" <now>: yes'
 reasonCode: ""
+pool: ""
 `},
 	}
 	for name, test := range tests {

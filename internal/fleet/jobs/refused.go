@@ -82,13 +82,13 @@ func (js *Jobs) countUnserved(code lifecycle.ReasonCode) {
 }
 
 // noteRefusal records that a job gets no host, for ExplainRun. A job that is refused has no row.
-func (js *Jobs) noteRefusal(events *op.Recorder, repository, runID string, why lifecycle.Reason, now time.Time) {
+func (js *Jobs) noteRefusal(events *op.Recorder, repository, runID, pool string, why lifecycle.Reason, now time.Time) {
 	js.mu.Lock()
 	admitted := js.refusals.admit(repository, runID, now)
 	js.mu.Unlock()
 	if admitted {
 		events.Record(lifecycle.Event{
-			At: now, Repository: repository, RunID: runID, Action: lifecycle.ActionRefuseJob, Code: why.Code, Reason: why.Text,
+			At: now, Repository: repository, RunID: runID, Pool: pool, Action: lifecycle.ActionRefuseJob, Code: why.Code, Reason: why.Text,
 		})
 	}
 }
@@ -97,7 +97,7 @@ func (js *Jobs) noteRefusal(events *op.Recorder, repository, runID string, why l
 func (h *webhookOp) refuse(row lifecycle.Job, why lifecycle.Reason, now time.Time) (op.Progress, error) {
 	noted := lifecycle.Because(why.Code, "job %d gets no host: %s", row.ID, why.Text)
 	h.env.countUnserved(why.Code)
-	h.env.noteRefusal(&h.Events, row.Repository, row.RunID, noted, now)
+	h.env.noteRefusal(&h.Events, row.Repository, row.RunID, row.Pool, noted, now)
 	h.w.Refused = true
 	return h.finish(fmt.Sprintf("refused: %s (%s)", why.Text, why.Code))
 }

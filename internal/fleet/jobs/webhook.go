@@ -104,7 +104,7 @@ func (js *Jobs) notOurs(ctx context.Context, w lifecycle.Webhook, now time.Time)
 	}
 	js.logRefusal(*w.Job, why)
 	events := js.Ops.Recorder("")
-	js.noteRefusal(&events, w.Job.Repository, w.Job.RunID, why, now)
+	js.noteRefusal(&events, w.Job.Repository, w.Job.RunID, "", why, now)
 	events.Flush(ctx)
 	return fmt.Errorf("%s (%s): %w", why.Text, why.Code, ErrNotOurs)
 }

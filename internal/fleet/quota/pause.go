@@ -78,7 +78,7 @@ func (ld *Ledger) SetPause(ctx context.Context, pool string, on bool, reason, by
 			p.Since = now
 		}
 		if p, err = ld.Guards.UpdatePause(ctx, p); err == nil {
-			events.RecordEffect(lifecycle.Event{At: now, Action: lifecycle.ActionHold, Code: pauseCode(on), Reason: pauseText(p, by, reason)})
+			events.RecordEffect(lifecycle.Event{At: now, Action: lifecycle.ActionHold, Code: pauseCode(on), Pool: pool, Reason: pauseText(p, by, reason)})
 		}
 		return err
 	})

@@ -22,7 +22,7 @@ var _ = add(group{name: "events", tests: []suiteTest{
 
 func fullEvent(reason string) lifecycle.Event {
 	return lifecycle.Event{
-		At: start, InstanceID: "i-a", Repository: repository, RunID: runID, RequestID: "request-1", Assignment: 3,
+		At: start, InstanceID: "i-a", Repository: repository, RunID: runID, RequestID: "request-1", Pool: "default", Assignment: 3,
 		Action: lifecycle.ActionReady, From: "created", To: "running", Reason: reason,
 	}
 }

@@ -96,7 +96,7 @@ type FleetServiceClient interface {
 	// ExplainRun says why a run has, or does not have yet, what it asked for; or, of an instance, what led to its state and what it waits for.
 	// NOT_FOUND: the run has no request, no job that waits or runs and no event of the last 24 hours, or no such instance is known.
 	ExplainRun(ctx context.Context, in *ExplainRunRequest, opts ...grpc.CallOption) (*ExplainRunResponse, error)
-	// PlanScaleDown says what the next scale-down would do, and does nothing.
+	// PlanScaleDown says what the next scale-down would do, and does nothing. FAILED_PRECONDITION: the configuration has no scale_down section.
 	PlanScaleDown(ctx context.Context, in *PlanScaleDownRequest, opts ...grpc.CallOption) (*PlanScaleDownResponse, error)
 	// ListWaiting lists the requests and the jobs of job pools that wait for hosts, each with the reason and what happens next.
 	// NOT_FOUND: no such pool is configured.
@@ -396,7 +396,7 @@ type FleetServiceServer interface {
 	// ExplainRun says why a run has, or does not have yet, what it asked for; or, of an instance, what led to its state and what it waits for.
 	// NOT_FOUND: the run has no request, no job that waits or runs and no event of the last 24 hours, or no such instance is known.
 	ExplainRun(context.Context, *ExplainRunRequest) (*ExplainRunResponse, error)
-	// PlanScaleDown says what the next scale-down would do, and does nothing.
+	// PlanScaleDown says what the next scale-down would do, and does nothing. FAILED_PRECONDITION: the configuration has no scale_down section.
 	PlanScaleDown(context.Context, *PlanScaleDownRequest) (*PlanScaleDownResponse, error)
 	// ListWaiting lists the requests and the jobs of job pools that wait for hosts, each with the reason and what happens next.
 	// NOT_FOUND: no such pool is configured.

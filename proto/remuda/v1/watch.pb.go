@@ -48,7 +48,10 @@ type Event struct {
 	// What happened and why: a sentence for a person.
 	Reason string `protobuf:"bytes,10,opt,name=reason,proto3" json:"reason,omitempty"`
 	// The reason in a word, such as "registration_timeout" (docs/interfaces.md); empty in events of an older controld.
-	ReasonCode    string `protobuf:"bytes,11,opt,name=reason_code,json=reasonCode,proto3" json:"reason_code,omitempty"`
+	ReasonCode string `protobuf:"bytes,11,opt,name=reason_code,json=reasonCode,proto3" json:"reason_code,omitempty"`
+	// The pool that it is about, where that is not the pool of the host: of a request, of a job of a job pool, and of a pool itself, such as its
+	// pause. Empty of any other, and in events of an older controld.
+	Pool          string `protobuf:"bytes,12,opt,name=pool,proto3" json:"pool,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -156,6 +159,13 @@ func (x *Event) GetReason() string {
 func (x *Event) GetReasonCode() string {
 	if x != nil {
 		return x.ReasonCode
+	}
+	return ""
+}
+
+func (x *Event) GetPool() string {
+	if x != nil {
+		return x.Pool
 	}
 	return ""
 }
@@ -504,7 +514,7 @@ var File_remuda_v1_watch_proto protoreflect.FileDescriptor
 
 const file_remuda_v1_watch_proto_rawDesc = "" +
 	"\n" +
-	"\x15remuda/v1/watch.proto\x12\tremuda.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18remuda/v1/instance.proto\x1a\x17remuda/v1/refresh.proto\"\x9b\x03\n" +
+	"\x15remuda/v1/watch.proto\x12\tremuda.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18remuda/v1/instance.proto\x1a\x17remuda/v1/refresh.proto\"\xaf\x03\n" +
 	"\x05Event\x129\n" +
 	"\n" +
 	"event_time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\teventTime\x12)\n" +
@@ -526,7 +536,8 @@ const file_remuda_v1_watch_proto_rawDesc = "" +
 	"\x06reason\x18\n" +
 	" \x01(\tR\x06reason\x12\x1f\n" +
 	"\vreason_code\x18\v \x01(\tR\n" +
-	"reasonCode\"Y\n" +
+	"reasonCode\x12\x12\n" +
+	"\x04pool\x18\f \x01(\tR\x04pool\"Y\n" +
 	"\x11WatchFleetRequest\x12D\n" +
 	"\x06run_id\x18\x01 \x01(\tB-\xbaH*\xd8\x01\x01r%2#^[0-9A-Za-z][0-9A-Za-z_.:-]{0,127}$R\x05runId\"<\n" +
 	"\x12WatchFleetResponse\x12&\n" +
