@@ -98,7 +98,7 @@ controld's configuration, without disks, addresses and traffic. Hosts that live 
 	c.Flags().StringVar(&f.Pool, "pool", "", "only hosts of this `POOL`")
 	c.Flags().StringVar(&f.Repository, "repository", "", "only what this repository used, `OWNER/NAME`, or an owner")
 	c.Flags().StringVar(&f.Run, "run", "", "only what this `RUN` used")
-	c.Flags().IntVar(&f.Rows, "rows", 0, "so many rows at most, up to 10000; none: 100 in a table, else 10000")
+	c.Flags().IntVar(&f.Rows, "rows", 0, "this `NUMBER` of rows at most, up to 10000 (default: 100 in a table, else 10000)")
 	c.Flags().BoolVar(&f.CSV, "csv", false, "write CSV, with times in seconds")
 	_ = c.RegisterFlagCompletionFunc("by", cobra.FixedCompletions(view.CostKinds(), cobra.ShellCompDirectiveNoFileComp))
 	return watched(app, c)
@@ -127,14 +127,15 @@ func newEvents(app *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use: "events", Short: "Show what happens from now on, and what happened in the last 24 hours", GroupID: groupLook, Args: cobra.NoArgs,
 		Example: "  remuda events\n  remuda events --run acme/shop/41\n  remuda events --host i-0b22a22eec53b9321 --follow=false\n" +
-			"  remuda events --since 1h --follow=false\n  remuda events --output json",
+			"  remuda events --since 1h --follow=false --repository acme/shop\n  remuda events --output json",
 		RunE: func(c *cobra.Command, _ []string) error { return failure.Of("", app.Events(c.Context(), f)) },
 	}
 	c.Flags().StringVar(&f.Run, "run", "", "only events of this `RUN`; with its repository, as acme/shop/41, the past ones too")
 	c.Flags().StringVar(&f.Host, "host", "", "only events of this `HOST`, the past ones too")
-	c.Flags().StringVar(&f.Pool, "pool", "", "only events of hosts of this `POOL`")
+	c.Flags().StringVar(&f.Pool, "pool", "", "only events of this `POOL`, of its hosts, and of what asks for them")
+	c.Flags().StringVar(&f.Repository, "repository", "", "only events of this repository, `OWNER/NAME`, or of an owner")
 	c.Flags().BoolVarP(&f.Follow, "follow", "f", true, "go on with what happens; --follow=false shows the past alone")
-	c.Flags().DurationVar(&f.Since, "since", 0, "what happened in so long, such as 1h, in the whole fleet; at most 24h")
+	c.Flags().DurationVar(&f.Since, "since", 0, "the past too, for so long a `TIME`, such as 1h; at most 24h (default: of a run or a host all of it, else none)")
 	_ = c.RegisterFlagCompletionFunc("host", completeHosts(app))
 	return c
 }

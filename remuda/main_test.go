@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"github.com/remuda-ci/remuda/internal/cli"
 	"github.com/remuda-ci/remuda/internal/cli/failure"
 	"github.com/remuda-ci/remuda/internal/cli/output"
@@ -131,7 +133,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestWords: each command has one line of help, an argument rule and examples that begin with the command.
+// TestWords: each command has one line of help, an argument rule, examples that begin with the command, and flags that name their values.
 func TestWords(t *testing.T) {
 	app, _ := person(nil, "")
 	for _, c := range newRoot(app).Commands() {
@@ -143,5 +145,10 @@ func TestWords(t *testing.T) {
 				t.Errorf("%s has the example %q", c.Name(), line)
 			}
 		}
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if value, _ := pflag.UnquoteUsage(f); value != strings.ToUpper(value) {
+				t.Errorf("%s --%s names no value, and its help shows %q", c.Name(), f.Name, value)
+			}
+		})
 	}
 }

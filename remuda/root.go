@@ -92,7 +92,20 @@ func useSnapshot(app *cli.App, c *cobra.Command) error {
 func watched(app *cli.App, c *cobra.Command) *cobra.Command {
 	c.Flags().DurationVarP(&app.Watch, "watch", "w", 0, "look again every `TIME`, which is given as --watch=5s")
 	c.Flags().Lookup("watch").NoOptDefVal = defaultWatch.String()
+	c.Args = withoutInterval(c.Args)
 	return c
+}
+
+// withoutInterval refuses an argument that is meant as the time of --watch. That flag may have none, so its time is a word of its own to cobra.
+func withoutInterval(others cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		for _, arg := range args {
+			if _, err := time.ParseDuration(arg); err == nil && c.Flags().Changed("watch") {
+				return failure.Misused("--watch and its time are one word: write --watch=%s", arg)
+			}
+		}
+		return others(c, args)
+	}
 }
 
 func newVersion(app *cli.App) *cobra.Command {

@@ -34,8 +34,8 @@ When it is interrupted the request goes on. The same --request-id resumes a requ
 	flags.BoolVar(&f.ReplaceInterrupted, "replace-interrupted", false, "another host in the place of one that EC2 interrupts")
 	flags.StringSliceVar(&f.Types, "type", nil, "`PATTERNS` of instance types that will do, such as c6i.*")
 	flags.StringSliceVar(&f.Labels, "label", nil, "`LABELS` of the runners beside the run's id")
-	flags.DurationVar(&f.MaxRuntime, "max-runtime", 0, "how long a host may run (default: the pool's)")
-	flags.DurationVar(&f.Within, "within", 0, "how long to wait for hosts, at most 30m (default 10m)")
+	flags.DurationVar(&f.MaxRuntime, "max-runtime", 0, "the longest `TIME` that a host may run (default: the pool's)")
+	flags.DurationVar(&f.Within, "within", 0, "wait for hosts for this `TIME`, at most 30m (default 10m)")
 	flags.StringVar(&f.RequestID, "request-id", "", "the `ID` of the request: sent again it resumes")
 	return c
 }
@@ -62,9 +62,9 @@ func newHold(app *cli.App) *cobra.Command {
 		RunE:              func(c *cobra.Command, args []string) error { return failure.Of("", app.Hold(c.Context(), args, f)) },
 	}
 	c.Flags().BoolVar(&f.All, "all", false, "the whole fleet: no host is ended, whatever its deadline")
-	c.Flags().DurationVar(&f.For, "for", time.Hour, "how long from now, at most 24h")
+	c.Flags().DurationVar(&f.For, "for", time.Hour, "for so long a `TIME` from now, at most 24h")
 	c.Flags().BoolVar(&f.Off, "off", false, "end the hold")
-	c.Flags().StringVar(&f.Reason, "reason", "", "why, for the record")
+	c.Flags().StringVar(&f.Reason, "reason", "", "`WHY`, for the record")
 	return c
 }
 
@@ -80,7 +80,7 @@ Hosts that are launched later are not drained. It cannot be taken back, so --poo
 	}
 	c.Flags().StringVar(&f.Pool, "pool", "", "the hosts that this `POOL` has now")
 	c.Flags().BoolVar(&f.All, "all", false, "every host that the fleet has now")
-	c.Flags().StringVar(&f.Reason, "reason", "", "why, for the record")
+	c.Flags().StringVar(&f.Reason, "reason", "", "`WHY`, for the record")
 	c.Flags().BoolVarP(&f.Yes, "yes", "y", false, "do not ask")
 	return c
 }
@@ -97,7 +97,7 @@ go on, and so does a launch that is under way. Every controld knows within 5 sec
 			return failure.Of("", app.Pause(c.Context(), args[0], reason))
 		},
 	}
-	c.Flags().StringVar(&reason, "reason", "", "why, for the record")
+	c.Flags().StringVar(&reason, "reason", "", "`WHY`, for the record")
 	return c
 }
 
@@ -111,7 +111,7 @@ func newResume(app *cli.App) *cobra.Command {
 			return failure.Of("", app.Resume(c.Context(), args[0], reason))
 		},
 	}
-	c.Flags().StringVar(&reason, "reason", "", "why, for the record")
+	c.Flags().StringVar(&reason, "reason", "", "`WHY`, for the record")
 	return c
 }
 
@@ -126,7 +126,7 @@ func newTerminate(app *cli.App) *cobra.Command {
 			return failure.Of("", app.Terminate(c.Context(), args, f))
 		},
 	}
-	c.Flags().StringVar(&f.Reason, "reason", "", "why, for the record; required")
+	c.Flags().StringVar(&f.Reason, "reason", "", "`WHY`, for the record; required")
 	c.Flags().BoolVarP(&f.Yes, "yes", "y", false, "do not ask")
 	return c
 }

@@ -55,6 +55,9 @@ func (a *App) Cost(ctx context.Context, f CostFlags) error {
 		if err != nil {
 			return err
 		}
+		if err := s.mayBeEmpty(ctx, req.GetPool(), len(report.GetRows())); err != nil {
+			return err
+		}
 		switch {
 		case a.Output.ForPrograms(): // which have the notes as fields
 			return output.Message(a.Stdout, a.Output, report)
@@ -79,17 +82,16 @@ func (f CostFlags) request(now time.Time) (*remudav1.GetCostRequest, error) {
 		return nil, failure.Misused("--by: %q is not a kind of rows: write one of %s", f.By, strings.Join(view.CostKinds(), ", "))
 	}
 	req := &remudav1.GetCostRequest{
-		By: by, Since: f.Since, Until: f.Until, Repository: f.Repository, Pool: f.Pool,
+		By: by, Until: f.Until, Repository: f.Repository, Pool: f.Pool,
 	}
 	if f.Rows < 0 || f.Rows > mostRows {
 		return nil, failure.Misused("--rows: %d is not from 1 to %d", f.Rows, mostRows)
 	}
-	if digits, ok := strings.CutSuffix(f.Since, "d"); ok {
-		n, err := strconv.Atoi(digits)
-		if err != nil || n < 1 || n > 400 {
-			return nil, failure.Misused("--since: %q is neither a day such as %s nor a number of days from 1d to 400d", f.Since, now.UTC().Format(time.DateOnly))
-		}
-		req.Since = now.UTC().AddDate(0, 0, 1-n).Format(time.DateOnly)
+	if req.Since, ok = firstDay(f.Since, now.UTC()); !ok {
+		return nil, failure.Misused("--since: %q is neither a day such as %s nor a number of days from 1d to 400d", f.Since, now.UTC().Format(time.DateOnly))
+	}
+	if f.Until != "" && !isDay(f.Until) {
+		return nil, failure.Misused("--until: %q is not a day such as %s", f.Until, now.UTC().Format(time.DateOnly))
 	}
 	if f.Run == "" {
 		return req, nil
@@ -103,4 +105,19 @@ func (f CostFlags) request(now time.Time) (*remudav1.GetCostRequest, error) {
 		req.Repository = run.Repository
 	}
 	return req, nil
+}
+
+// firstDay is the day from which a report is: that day, or so many days before today, which is one of them. Without a text controld chooses.
+func firstDay(text string, today time.Time) (day string, ok bool) {
+	digits, many := strings.CutSuffix(text, "d")
+	if !many {
+		return text, text == "" || isDay(text)
+	}
+	n, err := strconv.Atoi(digits)
+	return today.AddDate(0, 0, 1-n).Format(time.DateOnly), err == nil && n >= 1 && n <= 400
+}
+
+func isDay(text string) bool {
+	_, err := time.Parse(time.DateOnly, text)
+	return err == nil
 }

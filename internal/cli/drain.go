@@ -70,7 +70,10 @@ func (a *App) Drain(ctx context.Context, hosts []string, f DrainFlags) error {
 	var sum remudav1.DrainResponse
 	for _, req := range requests {
 		resp, err := call(ctx, s, DefaultTimeout, "drain "+drained(req), s.fleet.Drain, req)
-		if err != nil {
+		switch {
+		case err != nil && req.GetPool() != "":
+			return aboutPool(err)
+		case err != nil:
 			return err
 		}
 		sum.DrainedCount += resp.GetDrainedCount()
@@ -79,6 +82,6 @@ func (a *App) Drain(ctx context.Context, hosts []string, f DrainFlags) error {
 	if a.Output.ForPrograms() {
 		return output.Message(a.Stdout, a.Output, &sum)
 	}
-	_, err = fmt.Fprintf(a.Stdout, "%d drained, %d left already; `remuda ps --state retiring` shows those that still serve a run.\n", sum.GetDrainedCount(), sum.GetRetiringCount())
+	_, err = fmt.Fprintf(a.Stdout, "%d drained, %d were leaving already; `remuda ps --state retiring` shows those that still serve a run.\n", sum.GetDrainedCount(), sum.GetRetiringCount())
 	return failure.Of("write answer", err)
 }

@@ -22,7 +22,9 @@ import (
 // EventsFlags say which events are shown.
 type EventsFlags struct {
 	Run, Host, Pool string
-	// Since is how far back the history of the whole fleet is shown; 0: it is not. Of a run or a host all of it is.
+	// Repository is "owner/name", or an owner alone.
+	Repository string
+	// Since is how far back the history is shown; 0: that of the whole fleet is not, and of a run or a host all of it is.
 	Since time.Duration
 	// Follow shows what happens from now on.
 	Follow bool
@@ -41,16 +43,23 @@ func (a *App) Events(ctx context.Context, f EventsFlags) error {
 	}
 	defer s.close()
 	p := &eventPrinter{session: s, flags: f, about: about, pools: map[string]string{}, seen: map[string]bool{}}
+	if err := s.mayBeEmpty(ctx, f.Pool, 0); err != nil {
+		return err
+	}
 	stream, err := p.watch(ctx)
 	if err != nil {
 		return err
 	}
-	if !a.Output.ForPrograms() {
-		fmt.Fprintln(a.Stdout, view.EventHead(a.wide()))
-	}
-	if err := p.history(ctx); err != nil || stream == nil {
+	if err := p.history(ctx); err != nil {
 		return err
 	}
+	if stream == nil {
+		if !p.headed {
+			a.note("No such event is known; of what happened before the last 24 hours none is.")
+		}
+		return nil
+	}
+	p.head()
 	return p.follow(ctx, stream)
 }
 
@@ -70,8 +79,6 @@ func (f EventsFlags) about() (subject.Subject, error) {
 	switch {
 	case f.Run != "" && f.Host != "":
 		return subject.Subject{}, failure.Misused("--run and --host exclude each other")
-	case f.Since != 0 && f.Run+f.Host != "":
-		return subject.Subject{}, failure.Misused("--since is for the whole fleet: of a run or a host all of the last 24 hours is shown")
 	case f.Since < 0 || f.Since > 24*time.Hour:
 		return subject.Subject{}, failure.Misused("--since: %s is not within the last 24h", f.Since)
 	case f.Host != "":
@@ -100,6 +107,16 @@ type eventPrinter struct {
 	pools map[string]string
 	// seen are the events of the history, which the stream may send again.
 	seen map[string]bool
+	// headed: the line above the events is printed.
+	headed bool
+}
+
+// head prints the line above the events once: after what can fail.
+func (p *eventPrinter) head() {
+	if !p.headed && !p.app.Output.ForPrograms() {
+		fmt.Fprintln(p.app.Stdout, view.EventHead(p.app.wide()))
+	}
+	p.headed = true
 }
 
 // watch begins to follow, before the history is read, so that nothing is missed in between. nil: nothing is followed.
@@ -114,12 +131,13 @@ func (p *eventPrinter) watch(ctx context.Context) (grpc.ServerStreamingClient[re
 	return stream, p.failed(ctx, "watch events", err)
 }
 
-// history prints what is known of a run or a host.
+// history prints what is known of a run or a host, or of the last hours of the fleet.
 func (p *eventPrinter) history(ctx context.Context) error {
-	if p.flags.Since > 0 {
+	fleet := p.about == (subject.Subject{})
+	switch {
+	case fleet && p.flags.Since > 0:
 		return p.last(ctx)
-	}
-	if p.about == (subject.Subject{}) || p.about.InstanceID == "" && p.about.Repository == "" && p.flags.Follow {
+	case fleet, p.about.InstanceID == "" && p.about.Repository == "" && p.flags.Follow && p.flags.Since == 0:
 		return nil
 	}
 	req, err := p.explainable(ctx, p.about)
@@ -132,6 +150,9 @@ func (p *eventPrinter) history(ctx context.Context) error {
 	}
 	for _, e := range resp.GetEvents() {
 		p.seen[key(e)] = true
+		if since := p.flags.Since; since > 0 && e.GetEventTime().AsTime().Before(p.app.Now().Add(-since)) {
+			continue
+		}
 		if err := p.print(ctx, e); err != nil {
 			return err
 		}
@@ -185,14 +206,10 @@ func key(e *remudav1.Event) string {
 }
 
 func (p *eventPrinter) print(ctx context.Context, e *remudav1.Event) error {
-	if p.about.InstanceID != "" && e.GetInstanceId() != p.about.InstanceID {
-		return nil
+	if wanted, err := p.wanted(ctx, e); err != nil || !wanted {
+		return err
 	}
-	if p.flags.Pool != "" {
-		if pool, err := p.poolOf(ctx, e.GetInstanceId()); err != nil || pool != p.flags.Pool {
-			return err
-		}
-	}
+	p.head()
 	if p.app.Output.ForPrograms() {
 		return output.Line(p.app.Stdout, p.app.Output, e)
 	}
@@ -200,9 +217,28 @@ func (p *eventPrinter) print(ctx context.Context, e *remudav1.Event) error {
 	return failure.Of("write event", err)
 }
 
-func (p *eventPrinter) poolOf(ctx context.Context, instanceID string) (string, error) {
+// wanted reports whether an event passes the filters.
+func (p *eventPrinter) wanted(ctx context.Context, e *remudav1.Event) (bool, error) {
+	switch {
+	case p.about.InstanceID != "" && e.GetInstanceId() != p.about.InstanceID:
+		return false, nil
+	case p.flags.Repository != "" && !view.OfRepository(e.GetRepository(), p.flags.Repository):
+		return false, nil
+	case p.flags.Pool == "":
+		return true, nil
+	}
+	pool, err := p.poolOf(ctx, e)
+	return pool == p.flags.Pool, err
+}
+
+// poolOf is the pool of an event, which names it only where it is not that of its host.
+func (p *eventPrinter) poolOf(ctx context.Context, e *remudav1.Event) (string, error) {
+	instanceID := e.GetInstanceId()
 	pool, known := p.pools[instanceID]
-	if known || instanceID == "" {
+	switch {
+	case e.GetPool() != "" || instanceID == "":
+		return e.GetPool(), nil
+	case known:
 		return pool, nil
 	}
 	bounded, cancel := p.bound(ctx, DefaultTimeout)

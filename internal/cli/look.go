@@ -41,6 +41,9 @@ func (a *App) Hosts(ctx context.Context, f HostsFlags) error {
 		if err != nil {
 			return err
 		}
+		if err := s.mayBeEmpty(ctx, filter.Pool, len(list)); err != nil {
+			return err
+		}
 		list = filter.Apply(list, a.Now())
 		if a.Output.ForPrograms() {
 			return output.Message(a.Stdout, a.Output, &remudav1.ListInstancesResponse{Instances: list})
@@ -107,6 +110,9 @@ func (a *App) Runs(ctx context.Context, f HostsFlags) error {
 		if err != nil {
 			return err
 		}
+		if err := s.mayBeEmpty(ctx, filter.Pool, len(list)); err != nil {
+			return err
+		}
 		runs := view.RunsOf(filter.Apply(list, a.Now()), a.Now())
 		if a.Output.ForPrograms() {
 			return output.Value(a.Stdout, a.Output, runList{append([]view.Run{}, runs...)})
@@ -123,16 +129,9 @@ func (a *App) Pools(ctx context.Context) error {
 	}
 	defer s.close()
 	return a.repeat(ctx, func(ctx context.Context) error {
-		var pools []*remudav1.Pool
-		for req := (&remudav1.ListPoolsRequest{PageSize: pageSize}); ; {
-			resp, err := call(ctx, s, DefaultTimeout, "list pools", s.fleet.ListPools, req)
-			if err != nil {
-				return err
-			}
-			pools = append(pools, resp.GetPools()...)
-			if req.PageToken = resp.GetNextPageToken(); req.PageToken == "" {
-				break
-			}
+		pools, err := s.pools(ctx)
+		if err != nil {
+			return err
 		}
 		if a.Output.ForPrograms() {
 			return output.Message(a.Stdout, a.Output, &remudav1.ListPoolsResponse{Pools: pools})

@@ -17,7 +17,7 @@ func (a *App) Pause(ctx context.Context, pool, reason string) error {
 	defer s.close()
 	resp, err := call(ctx, s, DefaultTimeout, "pause pool "+pool, s.fleet.PausePool, &remudav1.PausePoolRequest{Pool: pool, Reason: reason})
 	if err != nil {
-		return err
+		return aboutPool(err)
 	}
 	if a.Output.ForPrograms() {
 		return output.Message(a.Stdout, a.Output, resp)
@@ -35,7 +35,7 @@ func (a *App) Resume(ctx context.Context, pool, reason string) error {
 	defer s.close()
 	resp, err := call(ctx, s, DefaultTimeout, "resume pool "+pool, s.fleet.ResumePool, &remudav1.ResumePoolRequest{Pool: pool, Reason: reason})
 	if err != nil {
-		return err
+		return aboutPool(err)
 	}
 	if a.Output.ForPrograms() {
 		return output.Message(a.Stdout, a.Output, resp)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/remuda-ci/remuda/internal/cli/failure"
 	"github.com/remuda-ci/remuda/internal/cli/output"
 	"github.com/remuda-ci/remuda/internal/cli/view"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
@@ -22,7 +23,7 @@ func (a *App) Plan(ctx context.Context) error {
 	return a.repeat(ctx, func(ctx context.Context) error {
 		resp, err := call(ctx, s, DefaultTimeout, "plan the next scale-down", s.fleet.PlanScaleDown, &remudav1.PlanScaleDownRequest{RowLimit: mostDecisions})
 		if err != nil {
-			return err
+			return failure.WithRemedy(err, failure.Conflict, "Add `scale_down: {}` to controld's configuration; docs/policies.md#scale-down has its keys.")
 		}
 		if a.Output.ForPrograms() {
 			return output.Message(a.Stdout, a.Output, resp)

@@ -152,7 +152,11 @@ func (a *App) Release(ctx context.Context, args []string, f ReleaseFlags) error 
 	defer s.close()
 	usual, done := DefaultTimeout, func() {}
 	if f.Wait {
-		usual, done = releaseWithin, a.progress(ctx, fixed("waiting until each host of "+run.String()+" is clean and pooled; a busy one finishes its job first"))
+		look, err := s.cleaning(ctx, run)
+		if err != nil {
+			return err
+		}
+		usual, done = releaseWithin, a.progress(ctx, look)
 	}
 	resp, err := call(ctx, s, usual, "release "+run.String(), s.fleet.Release,
 		&remudav1.ReleaseRequest{Repository: run.Repository, RunId: run.RunID, RunAttempt: some(f.Attempt), Wait: f.Wait})
@@ -168,4 +172,39 @@ func (a *App) Release(ctx context.Context, args []string, f ReleaseFlags) error 
 		a.note("%d taken from the run, %d pooled, %d failed.", n, resp.GetPooledCount(), resp.GetFailedCount())
 	}
 	return a.print(view.Hosts(resp.GetInstances(), a.Now(), a.wide()), "The run had no hosts.")
+}
+
+// cleaning says what the release of a run waits for. A host that is to end stays while it is held, and a release waits for that too. The hosts are
+// looked up before the release, since after it they have no run. A token counts once, so nothing is asked with it.
+func (s *session) cleaning(ctx context.Context, run subject.Subject) (func(context.Context) string, error) {
+	usual := "waiting until each host of " + run.String() + " is clean and pooled; a busy one finishes its job first"
+	if s.target.TokenFile != "" {
+		return fixed(usual), nil
+	}
+	before, err := s.hosts(ctx, &remudav1.ListInstancesRequest{States: alive, Repository: run.Repository, RunId: run.RunID})
+	if err != nil {
+		return nil, err
+	}
+	of := map[string]bool{}
+	for _, h := range before {
+		of[h.GetInstanceId()] = true
+	}
+	return func(ctx context.Context) string {
+		now, err := s.hosts(ctx, &remudav1.ListInstancesRequest{States: []remudav1.State{remudav1.State_STATE_IDLE}, Repository: run.Repository})
+		if err != nil {
+			return "waiting for controld"
+		}
+		return cmp.Or(heldBack(now, of, s.app.Now()), usual)
+	}, nil
+}
+
+// heldBack names the first of some hosts that a hold keeps from being ended, or "".
+func heldBack(hosts []*remudav1.Instance, of map[string]bool, now time.Time) string {
+	for _, h := range hosts {
+		if until := h.GetHoldTime(); of[h.GetInstanceId()] && h.GetPooledTime() == nil && until != nil && until.AsTime().After(now) {
+			return fmt.Sprintf("waiting: %s is held until %s, and does not end before; `remuda why %s`",
+				h.GetInstanceId(), until.AsTime().UTC().Format(time.RFC3339), h.GetInstanceId())
+		}
+	}
+	return ""
 }

@@ -20,8 +20,10 @@ import (
 type session struct {
 	app    *App
 	target connect.Target
-	conn   *grpc.ClientConn // nil: a snapshot is asked
+	conn   *grpc.ClientConn // nil: the answers come from a snapshot
 	fleet  remudav1.FleetServiceClient
+	// poolKnown: the pool of the command's filter is configured. It is looked up once, if nothing was found of it.
+	poolKnown bool
 }
 
 // target is the controld that the flags, or else the contexts, name. An address alone is called without what a context

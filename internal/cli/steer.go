@@ -125,11 +125,8 @@ func (a *App) Terminate(ctx context.Context, hosts []string, f TerminateFlags) e
 
 // mayBeHeld adds to an error how a hold is taken away, which is what the contract has FAILED_PRECONDITION for here.
 func mayBeHeld(err error, id string) error {
-	var known *failure.Error
-	if errors.As(err, &known) && known.Code == failure.Conflict {
-		known.Remedy = fmt.Sprintf("`remuda hold %s --off` takes a hold of the host away, and `remuda hold --all --off` one of the fleet.", id)
-	}
-	return err
+	return failure.WithRemedy(err, failure.Conflict,
+		fmt.Sprintf("`remuda hold %s --off` takes a hold of the host away, and `remuda hold --all --off` one of the fleet.", id))
 }
 
 // confirmEnd shows the hosts, with what runs on them, and asks.

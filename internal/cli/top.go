@@ -74,6 +74,9 @@ const topHold = time.Hour
 
 func (w watched) Hosts(ctx context.Context) ([]*remudav1.Instance, error) {
 	list, err := w.hosts(ctx, &remudav1.ListInstancesRequest{States: alive, Pool: w.filter.Pool})
+	if err == nil {
+		err = w.mayBeEmpty(ctx, w.filter.Pool, len(list))
+	}
 	return w.filter.Apply(list, w.app.Now()), err
 }
 

@@ -19,7 +19,7 @@ func (a *App) Waiting(ctx context.Context, pool string) error {
 	return a.repeat(ctx, func(ctx context.Context) error {
 		resp, err := call(ctx, s, DefaultTimeout, "list what waits", s.fleet.ListWaiting, &remudav1.ListWaitingRequest{Pool: pool, RowLimit: pageSize})
 		if err != nil {
-			return err
+			return aboutPool(err)
 		}
 		if a.Output.ForPrograms() {
 			return output.Message(a.Stdout, a.Output, resp)

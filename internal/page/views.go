@@ -248,7 +248,7 @@ func (p *page) services(ctx context.Context, _ *http.Request) (view, error) {
 func (p *page) plan(ctx context.Context, _ *http.Request) (view, error) {
 	v := view{Title: "Plan"}
 	resp, err := p.Fleet.PlanScaleDown(ctx, &remudav1.PlanScaleDownRequest{RowLimit: shownDecisions})
-	if status.Code(err) == codes.Unimplemented {
+	if status.Code(err) == codes.FailedPrecondition { // no scale-down is configured
 		v.Text = []string{status.Convert(err).Message()}
 		return v, nil
 	}

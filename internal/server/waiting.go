@@ -72,7 +72,7 @@ func (s *service) PlanScaleDown(ctx context.Context, req *remudav1.PlanScaleDown
 	plan, err := s.fleet.ScaleDownPlan(ctx, s.now())
 	switch {
 	case errors.Is(err, fleet.ErrNoScaleDown):
-		return nil, status.Error(codes.Unimplemented, err.Error())
+		return nil, status.Error(codes.FailedPrecondition, err.Error())
 	case err != nil:
 		return nil, s.toStatus(ctx, err)
 	}

@@ -66,6 +66,15 @@ func Of(doing string, err error) error {
 	return &Error{Code: code, Doing: doing, Err: err}
 }
 
+// WithRemedy gives an error of one code another remedy: a command may know more about it than the code says.
+func WithRemedy(err error, code Code, remedy string) error {
+	var known *Error
+	if errors.As(err, &known) && known.Code == code {
+		known.Remedy = remedy
+	}
+	return err
+}
+
 // CodeOf is the exit code of an error.
 func CodeOf(err error) Code {
 	var known *Error

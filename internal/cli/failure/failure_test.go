@@ -57,3 +57,17 @@ func TestOf(t *testing.T) {
 		t.Error("codes of errors from elsewhere")
 	}
 }
+
+func TestWithRemedy(t *testing.T) {
+	missing := failure.FromStatus("pause pool x", status.Error(codes.NotFound, "there is no pool"))
+	for code, want := range map[failure.Code]string{failure.NotFound: "look again", failure.Conflict: missing.(*failure.Error).Remedy} {
+		var got *failure.Error
+		err := failure.FromStatus("pause pool x", status.Error(codes.NotFound, "there is no pool"))
+		if !errors.As(failure.WithRemedy(err, code, "look again"), &got) || got.Remedy != want {
+			t.Errorf("for code %d: got %+v, want the remedy %q", code, got, want)
+		}
+	}
+	if failure.WithRemedy(nil, failure.NotFound, "look again") != nil {
+		t.Error("no error became one")
+	}
+}

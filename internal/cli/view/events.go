@@ -10,7 +10,10 @@ import (
 )
 
 // The columns of events, which come one by one, have fixed widths. A longer text moves the rest of its line.
-const eventLine = "%-*s  %-19s  %-16s  %-20s  %s"
+const eventLine = "%-*s  %-19s  %-16s  %-32s  %s"
+
+// dayTime is a time of the last 24 hours, which may be of yesterday.
+const dayTime = "01-02 15:04:05"
 
 // EventHead is the line above events.
 func EventHead(wide bool) string {
@@ -21,13 +24,13 @@ func timeWidth(wide bool) int {
 	if wide {
 		return len(time.RFC3339) - len("07:00") // 2006-01-02T15:04:05Z
 	}
-	return len(time.TimeOnly)
+	return len(dayTime)
 }
 
-// Event is an event on one line. Its time is a time of day in the zone, since a line that stays on the screen cannot be
+// Event is an event on one line. Its time is that of a clock in the zone, since a line that stays on the screen cannot be
 // relative; in wide it is RFC 3339.
 func Event(e *remudav1.Event, zone *time.Location, wide bool) string {
-	when := at(e.GetEventTime()).In(zone).Format(time.TimeOnly)
+	when := at(e.GetEventTime()).In(zone).Format(dayTime)
 	if wide {
 		when = at(e.GetEventTime()).UTC().Format(time.RFC3339)
 	}

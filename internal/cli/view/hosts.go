@@ -36,16 +36,21 @@ func (f Filter) Apply(hosts []*remudav1.Instance, now time.Time) []*remudav1.Ins
 
 func (f Filter) passes(h *remudav1.Instance, now time.Time) bool {
 	repository, run, _ := work(h)
-	owner, _, _ := strings.Cut(repository, "/")
 	switch {
 	case f.Pool != "" && h.GetPool() != f.Pool:
 		return false
 	case f.RunID != "" && run != f.RunID && h.GetRunId() != f.RunID:
 		return false
-	case f.Repository != "" && !strings.EqualFold(f.Repository, repository) && !strings.EqualFold(f.Repository, owner):
+	case f.Repository != "" && !OfRepository(repository, f.Repository):
 		return false
 	}
 	return len(f.States) == 0 || slices.ContainsFunc(f.States, func(s string) bool { return Is(h, s, now) })
+}
+
+// OfRepository reports whether a repository is the one that a person names, or belongs to the owner with that name. GitHub's names have no case.
+func OfRepository(repository, named string) bool {
+	owner, _, _ := strings.Cut(repository, "/")
+	return strings.EqualFold(named, repository) || strings.EqualFold(named, owner)
 }
 
 // Sort orders hosts by pool, by how far they are from their end, by run and by id.

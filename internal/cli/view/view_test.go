@@ -184,17 +184,17 @@ default  0        0         0          0       0    0      any      5m
 func TestEvents(t *testing.T) {
 	events := []*remudav1.Event{
 		{EventTime: in(0), InstanceId: "i-0b22a22eec53b9321", Action: remudav1.Action_ACTION_RELEASE_CLOCK, Repository: "acme/shop", RunId: "41", Reason: "no job runs"},
-		{EventTime: in(time.Second), Repository: "acme/shop", RunId: "41", Reason: "asked\nfor 2"},
+		{EventTime: in(time.Second), Repository: "acme/tools", RunId: "turn:small:2", Reason: "asked\nfor 2"},
 		{EventTime: in(time.Minute), InstanceId: "i-1", Action: remudav1.Action_ACTION_POOL, Reason: "clean"},
 	}
 	lines := []string{view.EventHead(false)}
 	for _, e := range events {
 		lines = append(lines, view.Event(e, time.FixedZone("", 3600), false))
 	}
-	const want = `TIME      HOST                 ACTION            RUN                   REASON
-13:00:00  i-0b22a22eec53b9321  release clock     acme/shop 41          no job runs
-13:00:01  -                    request           acme/shop 41          asked for 2
-13:01:00  i-1                  pool              -                     clean`
+	const want = `TIME            HOST                 ACTION            RUN                               REASON
+01-01 13:00:00  i-0b22a22eec53b9321  release clock     acme/shop 41                      no job runs
+01-01 13:00:01  -                    request           acme/tools turn:small:2           asked for 2
+01-01 13:01:00  i-1                  pool              -                                 clean`
 	compare(t, want, strings.Join(lines, "\n"))
 	if wide := view.Event(events[2], time.Local, true); !strings.HasPrefix(wide, "2026-01-01T12:01:00Z  i-1 ") {
 		t.Errorf("wide: %s", wide)

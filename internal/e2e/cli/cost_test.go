@@ -51,6 +51,8 @@ func TestCost(t *testing.T) {
 	s.fails(2, "--rows: 10001 is not from 1 to 10000", "cost", "--rows", "10001")
 	s.fails(2, "--by: \"price\" is not a kind of rows", "cost", "--by", "price")
 	s.fails(2, "--since: \"0d\" is neither a day", "cost", "--since", "0d")
+	s.fails(2, "--since: \"1h\" is neither a day", "cost", "--since", "1h")
+	s.fails(2, "--until: \"yesterday\" is not a day", "cost", "--until", "yesterday")
 	s.fails(2, "--run: \"x y\" is not a run", "cost", "--run", "x y")
 	s.fails(2, "since: single jobs are kept for 31 days", "cost", "--by", "job", "--since", "100d")
 	s.fails(2, "since: single runs are kept for 31 days", "cost", "--by", "run", "--since", "100d")

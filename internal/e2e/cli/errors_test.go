@@ -20,6 +20,8 @@ func TestExitCodes(t *testing.T) {
 		"an unknown flag":                 {2, "`remuda ps --help` says more", []string{"ps", "--al"}},
 		"an unknown format":               {2, "write one of", []string{"ps", "-o", "xml"}},
 		"an unknown state":                {2, "is not a state", []string{"ps", "--state", "asleep"}},
+		"an interval apart from its flag": {2, "write --watch=5s", []string{"ps", "--watch", "5s"}},
+		"an interval after a run":         {2, "write --watch=5s", []string{"why", "acme/shop/41", "-w", "5s"}},
 		"a short interval":                {2, "100ms or more", []string{"ps", "--watch=1ms"}},
 		"too many arguments":              {2, "arg", []string{"why", "a", "b", "c"}},
 		"no run":                          {2, "owner/name", []string{"release", "41"}},
@@ -32,18 +34,18 @@ func TestExitCodes(t *testing.T) {
 		"a history of all":                {2, "--run, --host or --since", []string{"events", "--follow=false"}},
 		"nothing to drain":                {2, "--pool, or --all", []string{"drain"}},
 		"a drain of two kinds":            {2, "--pool, or --all", []string{"drain", "i-1", "--all"}},
-		"an unknown pool to pause":        {3, "pause pool none: there is no pool \"none\"; configured: [default]", []string{"pause", "none"}},
+		"an unknown pool to pause":        {3, "pause pool none: there is no pool \"none\"; configured: [default]: not found\n`remuda pools` lists the pools.", []string{"pause", "none"}},
 		"an unknown pool to resume":       {3, "resume pool none: there is no pool \"none\"", []string{"resume", "none"}},
 		"no pool to pause":                {2, "accepts 1 arg", []string{"pause"}},
 		"a drain without confirmation":    {2, "--yes", []string{"drain", "--all"}},
-		"an unknown pool to drain":        {3, "drain the hosts of pool none", []string{"drain", "--pool", "none", "--yes"}},
+		"an unknown pool to drain":        {3, "`remuda pools` lists the pools.", []string{"drain", "--pool", "none", "--yes"}},
 		"an end without a reason":         {2, "--reason", []string{"terminate", "i-1", "--yes"}},
 		"an end without confirmation":     {2, "--yes", []string{"terminate", "i-1", "--reason", "x"}},
 		"a snapshot that is not there":    {1, "no such file", []string{"plan", "--snapshot", "/no/such"}},
 		"an unknown host":                 {3, "`remuda ps --all`", []string{"why", "i-0123456789abcdef0"}},
 		"an unknown run":                  {3, "no request for hosts", []string{"why", "acme/shop/99"}},
 		"an unknown run alone":            {3, "owner/name/99", []string{"why", "99"}},
-		"an unknown host to hold":         {3, "not found", []string{"hold", "i-0123456789abcdef0"}},
+		"an unknown host to hold":         {3, "hold host i-0123456789abcdef0: instance i-0123456789abcdef0: not found", []string{"hold", "i-0123456789abcdef0"}},
 		"an unknown context":              {3, "context list", []string{"ps", "--context", "prod"}},
 		"no controld":                     {5, "Is `controld dev` running", []string{"ps", "--address", "127.0.0.1:1"}},
 		"no such machine":                 {5, "controld.invalid", []string{"ps", "--address", "controld.invalid"}},
@@ -84,7 +86,7 @@ func TestDrain(t *testing.T) {
 	if got := s.hosts("--state", "retiring"); len(got) != 1 || got[0].ID != first || got[0].Run != "41" {
 		t.Errorf("retiring: %v", got)
 	}
-	if got := s.must("drain", "--pool", "default", "--yes"); !strings.HasPrefix(got, "1 drained, 1 left already;") {
+	if got := s.must("drain", "--pool", "default", "--yes"); !strings.HasPrefix(got, "1 drained, 1 were leaving already;") {
 		t.Errorf("got %s", got)
 	}
 	s.must("release", "acme/shop/41", "--wait")
@@ -92,6 +94,22 @@ func TestDrain(t *testing.T) {
 		if s.ctx.Err() != nil {
 			t.Fatal("drained hosts have not ended")
 		}
+	}
+}
+
+// TestReleaseOfAHeldHost: a release that waits says which hold it waits for, and ends with it.
+func TestReleaseOfAHeldHost(t *testing.T) {
+	s := newStage(t)
+	s.must("provision", "acme/shop/41", "--count", "2")
+	held := s.hosts()[1].ID
+	s.must("drain", held)
+	s.must("hold", held, "--reason", "a look")
+	r := s.begin("release", "acme/shop/41", "--wait")
+	r.until(r.stderr, "waiting: "+held+" is held until ")
+	s.must("hold", held, "--off")
+	r.until(r.stderr, "2 taken from the run, 1 pooled")
+	if code := s.code(r.cmd.Wait()); code != 0 {
+		t.Errorf("exit code %d", code)
 	}
 }
 

@@ -48,11 +48,14 @@ func TestLook(t *testing.T) {
 	}{
 		{nil, 3}, {[]string{"--repository", "acme/app"}, 2}, {[]string{"--repository", "acme"}, 3}, {[]string{"--run", "41"}, 1},
 		{[]string{"--run", "acme/shop/42"}, 0}, {[]string{"--run", "https://github.com/acme/app/actions/runs/42"}, 2},
-		{[]string{"--pool", "default", "--state", "running"}, 3}, {[]string{"--pool", "other"}, 0}, {[]string{"--state", "pooled,ended"}, 0},
+		{[]string{"--pool", "default", "--state", "running"}, 3}, {[]string{"--state", "pooled,ended"}, 0},
 	} {
 		if got := s.hosts(test.args...); len(got) != test.want {
 			t.Errorf("ps %v: %v, want %d", test.args, got, test.want)
 		}
+	}
+	for _, command := range []string{"ps", "runs", "events", "cost"} {
+		s.fails(3, "there is no pool \"other\"; configured: [default]\n`remuda pools` lists the pools.", command, "--pool", "other")
 	}
 	var list hostList
 	if err := yaml.Unmarshal([]byte(s.must("ps", "-o", "yaml")), &list); err != nil {

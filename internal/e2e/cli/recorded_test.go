@@ -115,8 +115,8 @@ var blank = regexp.MustCompile(`\n{3,}`)
 
 // keysOf are the keys that a command needs once it shows a text.
 var keysOf = map[string][2]string{
-	"remuda top":    {"acme/shop", "q"},
-	"remuda events": {"TIME", "C-c"},
+	"remuda top": {"acme/shop", "q"},
+	"remuda provision acme/shop/42 --request-id nightly --timeout 1m": {"waiting for hosts", "C-c"},
 }
 
 // makeRun starts what make run starts, in a window, on addresses of its own.
@@ -187,19 +187,46 @@ func TestRecordedSession(t *testing.T) {
 		writeSession(t, recording, m.address, before, got, after)
 	}
 	for _, command := range commandsOf(s) {
-		if !slices.ContainsFunc(session, func(t turn) bool { return strings.HasPrefix(t.command+" ", "remuda "+command+" ") }) {
+		if !shows(got, "remuda "+command, "") {
 			t.Errorf("the recording has no remuda %s", command)
+		}
+	}
+	for _, command := range []string{"remuda waiting", "remuda why acme/shop/42"} {
+		if !shows(got, command, "paused") {
+			t.Errorf("the recording of %s shows nothing that waits for a pool that is paused", command)
 		}
 	}
 }
 
-// commandsOf are the commands that remuda has.
+// shows reports whether a session has a command, perhaps with more arguments, whose output has a part.
+func shows(session []turn, command, part string) bool {
+	return slices.ContainsFunc(session, func(t turn) bool {
+		return strings.HasPrefix(t.command+" ", command+" ") && strings.Contains(t.output, part)
+	})
+}
+
+// commandsOf are the commands that remuda has. One with subcommands does nothing by itself, and those stand for it.
 func commandsOf(s *stage) (names []string) {
-	for _, m := range regexp.MustCompile(`(?m)^  ([a-z]+) +[A-Z]`).FindAllStringSubmatch(s.must("help"), -1) {
-		names = append(names, m[1])
+	for _, name := range listed(s.must("help")) {
+		_, subcommands, _ := strings.Cut(s.must(name, "--help"), "Available Commands:\n")
+		if name == "help" || subcommands == "" {
+			names = append(names, name)
+			continue
+		}
+		for _, sub := range listed(subcommands) {
+			names = append(names, name+" "+sub)
+		}
 	}
-	if len(names) < 20 {
-		s.Errorf("remuda help has the commands %v", names)
+	if len(names) < 30 {
+		s.Errorf("remuda has the commands %v", names)
+	}
+	return names
+}
+
+// listed are the commands that a help lists.
+func listed(help string) (names []string) {
+	for _, m := range regexp.MustCompile(`(?m)^  ([a-z]+) +[A-Z]`).FindAllStringSubmatch(help, -1) {
+		names = append(names, m[1])
 	}
 	return names
 }

@@ -109,7 +109,7 @@ var (
 		{hostID, "HOST"},
 		{regexp.MustCompile(`\b[0-9a-f]{32}\b`), "REQUEST"},
 		{regexp.MustCompile(`\b\d{4}-\d\d-\d\dT[0-9:.]+Z`), "TIME"},
-		{regexp.MustCompile(`\b\d\d:\d\d:\d\dZ?`), "CLOCK"},
+		{regexp.MustCompile(`\b(\d\d-\d\d )?\d\d:\d\d:\d\dZ?`), "CLOCK"},
 		{regexp.MustCompile(`127\.0\.0\.1:\d+`), "ADDRESS"},
 		{regexp.MustCompile(`\b(\d+(\.\d+)?(d|h|m|s|ms|µs))+\b`), "SPAN"},
 		{regexp.MustCompile(`\bhot\b`), "pooled"}, // a pooled host registers ahead of need when it comes to it

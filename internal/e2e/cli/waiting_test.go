@@ -29,7 +29,26 @@ func TestWaiting(t *testing.T) {
 		}
 	}
 	s.fails(2, "--since: 25h0m0s is not within the last 24h", "events", "--since", "25h")
-	s.fails(2, "--since is for the whole fleet", "events", "--since", "1h", "--run", "acme/shop/41")
+	since := s.must("events", "--since", "24h", "--run", "acme/shop/42", "--follow=false")
+	if !strings.Contains(since, "launched for run 42") || strings.Contains(since, "is paused since") {
+		t.Errorf("the history of a run in the last day:\n%s", since)
+	}
+	if got := s.remuda("events", "--since", "1ns", "--run", "acme/shop/42", "--follow=false"); got.code != 0 || got.stdout != "" || !strings.Contains(got.stderr, "No such event is known") {
+		t.Errorf("the history of a run in the last nanosecond: %+v", got)
+	}
+	ofPool := s.must("events", "--since", "1h", "--pool", "default", "--follow=false")
+	for _, want := range []string{"is paused since", "launched for run 42", "hosts are ready"} {
+		if !strings.Contains(ofPool, want) {
+			t.Errorf("the history of the pool lacks %q:\n%s", want, ofPool)
+		}
+	}
+	ofShop := s.must("events", "--since", "1h", "--repository", "acme/shop", "--follow=false")
+	if !strings.Contains(ofShop, "launched for run 42") || strings.Contains(ofShop, "is paused since") {
+		t.Errorf("the history of a repository:\n%s", ofShop)
+	}
+	if got := s.remuda("events", "--since", "1h", "--repository", "other", "--follow=false"); got.stdout != "" {
+		t.Errorf("the history of another owner: %+v", got)
+	}
 }
 
 // TestPlanOfTheFleet: controld says what the next scale-down would do with a host, and why.
@@ -42,7 +61,9 @@ func TestPlanOfTheFleet(t *testing.T) {
 	}
 }
 
-// TestPlanWithoutScaleDown: the answer names what the configuration lacks.
+// TestPlanWithoutScaleDown: the answer names what the configuration lacks, and what to write there.
 func TestPlanWithoutScaleDown(t *testing.T) {
-	newStage(t).fails(1, "its configuration has no scale_down section", "plan")
+	s := newStage(t)
+	s.fails(7, "its configuration has no scale_down section", "plan")
+	s.fails(7, "Add `scale_down: {}` to controld's configuration", "plan")
 }

@@ -33,12 +33,15 @@ func (hs *Hosts) Instance(ctx context.Context, instanceID string, now time.Time)
 func (hs *Hosts) Find(ctx context.Context, instanceID string) (lifecycle.Record, error) {
 	key := hs.HostKey(instanceID)
 	r, err := hs.Store.Instance(ctx, key)
-	if key == instanceID || !errors.Is(err, lifecycle.ErrNotFound) {
+	if !errors.Is(err, lifecycle.ErrNotFound) {
 		return r, err
+	}
+	if key == instanceID {
+		return r, lifecycle.ErrNotFound // callers name the host
 	}
 	machines, cloudErr := hs.Compute.Describe(ctx, []string{instanceID})
 	if cloudErr != nil || len(machines) != 1 || machines[0].HostKey == "" || machines[0].HostKey == key {
-		return r, err
+		return r, lifecycle.ErrNotFound
 	}
 	return hs.Store.Instance(ctx, machines[0].HostKey)
 }
