@@ -88,16 +88,14 @@ func Costs(by remudav1.CostBy, report *remudav1.GetCostResponse) table.Table {
 	if t.calls {
 		t.Head = append(t.Head, "CALLS")
 	}
-	onDay := map[string]float64{}
-	for _, c := range report.GetCalls() {
-		onDay[c.GetDay()] += c.GetDollars()
-	}
-	for _, c := range report.GetRows() {
-		called := ""
-		if by == remudav1.CostBy_COST_BY_DAY {
-			called = amount(onDay[c.GetDay()])
+	if by == remudav1.CostBy_COST_BY_DAY {
+		for _, d := range days(report) {
+			t.add([]string{d.day}, d.hosts, amount(d.calls), table.Plain)
 		}
-		t.add(names.of(c), c, called, table.Plain)
+	} else {
+		for _, c := range report.GetRows() {
+			t.add(names.of(c), c, "", table.Plain)
+		}
 	}
 	named := func(name string) []string { return append([]string{name}, make([]string, len(names.head)-1)...) }
 	for _, c := range callLines(report) {

@@ -326,8 +326,9 @@ func TestCostsOfCalls(t *testing.T) {
 			"POOL DOLLARS HOSTS BOOT BUSY CLEAN IDLE CALLS", "- 2.00 1 0s 1h 0s 0s -", "(calls of controld: dynamodb) - - - - - - 0.5000", "(calls of agents: dynamodb) - - - - - - 1.00",
 			"total 2.00 1 0s 1h 0s 0s 1.50",
 		}},
-		"by day": {remudav1.CostBy_COST_BY_DAY, report("2026-11-26", "2026-11-27"), []string{
-			"DAY DOLLARS HOSTS BOOT BUSY CLEAN IDLE CALLS", "2026-11-26 2.00 1 0s 1h 0s 0s 1.50", "2026-11-27 - - - - - - 1.50", "total 2.00 1 0s 1h 0s 0s 3.00",
+		"by day": {remudav1.CostBy_COST_BY_DAY, report("2026-11-25", "2026-11-26", "2026-11-27"), []string{
+			"DAY DOLLARS HOSTS BOOT BUSY CLEAN IDLE CALLS", "2026-11-25 - - - - - - 1.50", "2026-11-26 2.00 1 0s 1h 0s 0s 1.50", "2026-11-27 - - - - - - 1.50",
+			"total 2.00 1 0s 1h 0s 0s 4.50",
 		}},
 	} {
 		if got := shownLines(view.Costs(tt.by, tt.report)); !slices.Equal(got, tt.want) {
@@ -337,6 +338,11 @@ func TestCostsOfCalls(t *testing.T) {
 	notes := strings.Join(view.CostNotes(report("")), "\n")
 	if !strings.Contains(notes, "agents are estimated") || !strings.Contains(notes, "cost.call_prices") {
 		t.Errorf("the notes are %q", notes)
+	}
+	alone := report("")
+	alone.Calls = alone.GetCalls()[:1]
+	if notes := view.CostNotes(alone); !slices.Equal(notes, []string{"Calls are not in DOLLARS."}) {
+		t.Errorf("of calls of controld alone the notes are %q", notes)
 	}
 	var csv strings.Builder
 	err := view.WriteCosts(&csv, report("2026-11-26"))
@@ -352,8 +358,8 @@ func TestCostsOfCalls(t *testing.T) {
 
 func TestCosts(t *testing.T) {
 	span := func(d time.Duration) *durationpb.Duration { return durationpb.New(d) }
-	shop := &remudav1.Cost{Repository: "acme/shop", Workflow: "=CI", RunId: "41", RunAttempt: 2, Hosts: 3, Boot: span(time.Minute), Busy: span(2 * time.Hour), Dollars: 0.1632}
-	idle := &remudav1.Cost{Idle: span(30 * time.Hour), Clean: span(5 * time.Second), Unpriced: span(30*time.Hour + 5*time.Second)}
+	shop := &remudav1.Cost{Day: "2026-11-26", Repository: "acme/shop", Workflow: "=CI", RunId: "41", RunAttempt: 2, Hosts: 3, Boot: span(time.Minute), Busy: span(2 * time.Hour), Dollars: 0.1632}
+	idle := &remudav1.Cost{Day: "2026-11-27", Idle: span(30 * time.Hour), Clean: span(5 * time.Second), Unpriced: span(30*time.Hour + 5*time.Second)}
 	total := &remudav1.Cost{Hosts: 3, Boot: span(time.Minute), Busy: span(2 * time.Hour), Idle: span(30 * time.Hour), Clean: span(5 * time.Second), Dollars: 12.345, Unpriced: span(30 * time.Hour)}
 	report := &remudav1.GetCostResponse{Rows: []*remudav1.Cost{shop, idle}, Total: total, MoreRows: 4, UnpricedTypes: []string{"a", "b", "c", "d", "e", "f", "g"}, Rough: true}
 	for kind, want := range map[string][]string{
