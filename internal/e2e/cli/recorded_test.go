@@ -82,12 +82,10 @@ func (m *tmux) until(window string, shown func(screen string) bool) string {
 // types has a person type a command, and perhaps keys once it shows a text. It returns what was printed.
 func (m *tmux) types(command, shows, keys string) string {
 	m.Helper()
-	m.do("send-keys", "-t", "person", "-l", "clear")
-	m.do("send-keys", "-t", "person", "Enter")
-	m.until("person", func(screen string) bool {
-		return screen == "$" || strings.HasSuffix(screen, "\n$") && !strings.Contains(screen, "clear")
-	})
+	m.do("send-keys", "-R", "-t", "person") // an empty screen
 	m.do("clear-history", "-t", "person")
+	m.do("send-keys", "-t", "person", "Enter") // for a prompt on it: what is typed before one is echoed twice
+	m.until("person", func(screen string) bool { return strings.TrimSpace(screen) == "$" })
 	m.do("send-keys", "-t", "person", "-l", command)
 	m.do("send-keys", "-t", "person", "Enter")
 	screen := ""
