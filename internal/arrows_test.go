@@ -88,7 +88,7 @@ var rooms = []room{
 	{"internal/fleet/jobs", with(besideHosts, "internal/fleet/provision"), "a job is served by a request, so it stands on provision alone"},
 	{"internal/fleet/costs", slices.Concat(underHosts, []string{"internal/fleet/hosts", "internal/recent"}), "it reads what hosts were used for; nothing happens to them"},
 	{"internal/fleet/checks", []string{"internal/fleet/op", "internal/policy", "internal/lifecycle"}, "it writes what others have found out"},
-	{"internal/fleet/explain", with(besideHosts, "internal/fleet/scaledown"), "it reads and explains; nothing happens in it"},
+	{"internal/fleet/explain", with(with(besideHosts, "internal/fleet/scaledown"), "internal/recent"), "it reads and explains; nothing happens in it"},
 	{"internal/agent", []string{"internal/policy", "internal/lifecycle"},
 		"it meets the fleet in the store alone and is reached by its ports"},
 

@@ -80,7 +80,7 @@ func TestExplainAHostThroughItsLife(t *testing.T) {
 		id := host.InstanceID
 		w.set(func() { w.busy[host.HostKey] = true })
 		time.Sleep(time.Second)
-		w.says(ctx, id, "is running since", "serves run 1 of acme/app, for request a, as its assignment 1",
+		w.says(ctx, id, "is running since", "serves run 1 of acme/app, attempt 1, for request a, as its assignment 1",
 			"UD_REG_OK, a job runs, 1 begun", "GitHub has its runner remuda-1-i-1, id 1, online and not busy",
 			"It is kept: running a job", "(in 5h59m59s): terminate, since: its maximum runtime of 6h0m0s is over", "created → running")
 		if _, err := w.fleet.Hold(ctx, id, 8*time.Hour, "a look", time.Now()); err != nil {
@@ -131,6 +131,54 @@ func TestExplainAHostOfAHeldFleet(t *testing.T) {
 		e, err := w.fleet.Explain(ctx, repository, "1", time.Now())
 		if err != nil || !strings.HasPrefix(e.Sentences[0], "No host is ended: the fleet is held until") {
 			t.Errorf("the run: %v, %v", e.Sentences, err)
+		}
+	})
+}
+
+// TestAHoldIsToldOnce: as a mark while the host would stay without it, and then as what keeps it. So is the hold of the fleet.
+func TestAHoldIsToldOnce(t *testing.T) {
+	inBubble(t, func(ctx context.Context, t *testing.T, w *world) {
+		d := demand("1", "a", 1)
+		d.Spec.RunAttempt = 2
+		host := w.mustProvision(ctx, d)[0]
+		once := func(parts ...string) {
+			t.Helper()
+			e, err := w.fleet.Explain(ctx, repository, "1", time.Now())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var now []string
+			for _, s := range e.Sentences {
+				if s[0] < '0' || s[0] > '9' { // not of the history
+					now = append(now, s)
+				}
+			}
+			for _, text := range []string{strings.Join(now, "\n"), strings.Join(w.explained(ctx, host.InstanceID), "\n")} {
+				n := 0
+				for _, part := range parts {
+					n += strings.Count(text, part)
+				}
+				if n != 1 {
+					t.Errorf("the hold is told %d times in:\n%s", n, text)
+				}
+			}
+		}
+		if _, err := w.fleet.Hold(ctx, host.InstanceID, 8*time.Hour, "", time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		once("An operator holds it until", "held by an operator until")
+		time.Sleep(7 * time.Hour)
+		once("An operator holds it until", "held by an operator until")
+		if _, err := w.fleet.Hold(ctx, host.InstanceID, 0, "", time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := w.fleet.HoldFleet(ctx, time.Hour, "a look", "CN=ops", time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		once("by CN=ops (a look)")
+		e, err := w.fleet.Explain(ctx, repository, "1", time.Now())
+		if err != nil || !strings.HasPrefix(e.Sentences[1], "Request a of attempt 2 asked for 1 ") {
+			t.Errorf("%v: no attempt in %q", err, e.Sentences)
 		}
 	})
 }

@@ -55,19 +55,82 @@ func TestExplainTellsOfJobsThatAreOver(t *testing.T) {
 		if want := `end_job: job 1 "build" is over: success after 1m30s on ` + runner + "."; err != nil || !strings.Contains(strings.Join(e.Sentences, "\n"), want) {
 			t.Errorf("%v: no %q in\n%s", err, want, strings.Join(e.Sentences, "\n"))
 		}
-		e, err = w.fleet.ExplainJob(ctx, 1, fleet.OfRun{}, time.Now())
+		e, err = w.fleet.ExplainJob(ctx, 1, fleet.OfRun{}, fleet.OfRun{}, time.Now())
 		if err != nil || len(e.Events) != 2 || len(e.Sentences) != 4 || !strings.HasPrefix(e.Sentences[0], `Job 1 "build" is of run 1 of `+repository) {
 			t.Errorf("%v: %d events\n%s", err, len(e.Events), strings.Join(e.Sentences, "\n"))
 		}
+		if over := e.Sentences[1]; !strings.HasPrefix(over, `Job 1 "build" is over since `) || !strings.HasSuffix(over, ": success after 1m30s on "+runner+".") {
+			t.Errorf("how it ended: %s", over)
+		}
 		for of, id := range map[fleet.OfRun]int64{{}: 99, {Repository: repository, RunID: "2"}: 1, {Repository: "acme/other", RunID: "1"}: 1} {
-			if _, err := w.fleet.ExplainJob(ctx, id, of, time.Now()); !errors.Is(err, lifecycle.ErrNotFound) {
+			if _, err := w.fleet.ExplainJob(ctx, id, of, fleet.OfRun{}, time.Now()); !errors.Is(err, lifecycle.ErrNotFound) {
 				t.Errorf("job %d for %+v: %v", id, of, err)
 			}
 		}
-		if _, err := w.fleet.ExplainJob(ctx, 1, fleet.OfRun{Repository: strings.ToUpper(repository), RunID: "1"}, time.Now()); err != nil {
+		own := fleet.OfRun{Repository: strings.ToUpper(repository), RunID: "1"}
+		if _, err := w.fleet.ExplainJob(ctx, 1, own, own, time.Now()); err != nil {
 			t.Errorf("for its own run: %v", err)
 		}
+		var invalid *fleet.InvalidError
+		for _, named := range []fleet.OfRun{{Repository: repository, RunID: "2"}, {Repository: "acme/other", RunID: "1"}} {
+			_, err := w.fleet.ExplainJob(ctx, 1, fleet.OfRun{}, named, time.Now())
+			if want := "job 1 is of run 1 of " + repository; !errors.As(err, &invalid) || !strings.Contains(invalid.Rule, want) {
+				t.Errorf("named with %+v: %v, want %q", named, err, want)
+			}
+		}
 	})
+}
+
+// jobURL is where people see a job.
+func jobURL(repository, runID string, id int64) string {
+	return fmt.Sprintf("https://github.com/%s/actions/runs/%s/job/%d", repository, runID, id)
+}
+
+// A host of a job pool serves no run: it is explained by the job that it runs.
+func TestExplainAHostOfAJobPool(t *testing.T) {
+	inJobWorld(t, func(ctx context.Context, t *testing.T, w *world) {
+		w.hub.queue(ctx, poolJob(7, time.Now()), time.Hour)
+		w.until("the job runs", time.Minute, w.ran(7))
+		time.Sleep(time.Second)
+		w.says(ctx, w.records()[0].InstanceID, "serves one job of job pool jobs, for its request turn:jobs:1,",
+			`It runs job 7 "build" of run 1 of `+repository+", attempt 1, since ", ": "+jobURL(repository, "1", 7)+".")
+		e, err := w.fleet.ExplainJob(ctx, 7, fleet.OfRun{}, fleet.OfRun{}, time.Now())
+		if err != nil || !strings.HasSuffix(e.Sentences[0], jobURL(repository, "1", 7)+".") {
+			t.Errorf("%v: %q names no URL", err, e.Sentences)
+		}
+	}, func(o *fleet.JobOptions) { o.URL = jobURL })
+}
+
+// The job of a host that serves a run is known by its runner, whether each run is read or all open jobs are.
+func TestJobsOnHostsOfRuns(t *testing.T) {
+	for _, runs := range []int{1, 12} {
+		t.Run(fmt.Sprint(runs), func(t *testing.T) {
+			inJobWorld(t, func(ctx context.Context, t *testing.T, w *world) {
+				var of []lifecycle.Record
+				for i := range runs {
+					run := fmt.Sprint(100 + i)
+					of = append(of, w.mustProvision(ctx, demand(run, "a", 2))...)
+				}
+				for i, r := range of[:len(of)-1] {
+					j := queuedJob(int64(i+1), r.RunID, r.RunID)
+					w.hub.say(ctx, j)
+					j.Status, j.RunnerName, j.StartedAt = lifecycle.StatusInProgress, r.RunnerName, time.Now()
+					w.hub.say(ctx, j)
+				}
+				time.Sleep(10 * time.Second)
+				on, err := w.fleet.JobsOn(ctx, of, time.Now())
+				if err != nil || len(on) != len(of)-1 {
+					t.Fatalf("%v: jobs on %d hosts, want %d", err, len(on), len(of)-1)
+				}
+				for i, r := range of[:len(of)-1] {
+					if j := on[r.HostKey]; j.ID != int64(i+1) || j.URL != jobURL(repository, r.RunID, j.ID) {
+						t.Errorf("host %s of run %s: %+v", r.InstanceID, r.RunID, j)
+					}
+				}
+				w.says(ctx, of[0].InstanceID, "serves run 100 of "+repository+", ", "It runs job 1", "of run 100 of ", jobURL(repository, "100", 1))
+			}, func(o *fleet.JobOptions) { o.URL = jobURL })
+		})
+	}
 }
 
 // forkOf has GitHub say that a run is of a fork.

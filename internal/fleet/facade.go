@@ -235,14 +235,14 @@ func (f *Fleet) ExplainHost(ctx context.Context, instanceID string, of OfRun, no
 }
 
 // ExplainJob explains a job; see explain.Explainer.ExplainJob.
-func (f *Fleet) ExplainJob(ctx context.Context, id int64, of OfRun, now time.Time) (Explanation, error) {
-	of.Repository = lifecycle.Canonical(of.Repository)
-	return f.explain.ExplainJob(ctx, id, of, now)
+func (f *Fleet) ExplainJob(ctx context.Context, id int64, of, named OfRun, now time.Time) (Explanation, error) {
+	of.Repository, named.Repository = lifecycle.Canonical(of.Repository), lifecycle.Canonical(named.Repository)
+	return f.explain.ExplainJob(ctx, id, of, named, now)
 }
 
-// JobsOn finds the jobs that hosts of job pools run; see explain.Explainer.JobsOn.
-func (f *Fleet) JobsOn(ctx context.Context, records []lifecycle.Record) (map[string]RunningJob, error) {
-	return f.explain.JobsOn(ctx, records)
+// JobsOn finds the jobs that hosts run; see explain.Explainer.JobsOn.
+func (f *Fleet) JobsOn(ctx context.Context, records []lifecycle.Record, now time.Time) (map[string]RunningJob, error) {
+	return f.explain.JobsOn(ctx, records, now)
 }
 
 // WhyWaits answers why a waiting job of a job pool has no host yet; see explain.Explainer.WhyWaits.

@@ -34,7 +34,7 @@ func (e *interceptors) checkOwn(ctx context.Context, method string, req any) (er
 
 // ownRun refuses a request that is about another run than the token's, and fills in the attempt.
 func ownRun(t *Token, req any) error {
-	if r, ok := req.(*remudav1.ExplainRunRequest); ok && (r.GetInstanceId() != "" || r.GetJobId() != 0) {
+	if r, ok := req.(*remudav1.ExplainRunRequest); ok && r.GetRepository() == "" && r.GetRunId() == "" {
 		return nil // the record of the host or the job names its run: see explanation
 	}
 	r, ok := req.(interface {

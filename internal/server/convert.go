@@ -59,7 +59,7 @@ func (s *service) instance(r lifecycle.Record, report *lifecycle.Report) *remuda
 		Threshold: timestampOrNil(r.Threshold), ResourceClass: r.ResourceClass, UsageClass: usageClass(r.UsageClass),
 		InstanceType: r.InstanceType, Cpu: int32(r.CPU), MemoryMib: int32(r.MemoryMiB), Zone: r.Zone,
 		PooledTime: timestampOrNil(r.PooledAt), RestingTime: timestampOrNil(r.RestingAt), CreateTime: timestampOrNil(r.CreatedAt), UpdateTime: timestampOrNil(r.UpdatedAt),
-		HoldTime: timestampOrNil(r.Hold), Retiring: r.Retiring, InterruptionTime: timestampOrNil(r.InterruptionAt), Reason: r.Reason, ReasonCode: string(r.ReasonCode),
+		HoldTime: timestampOrNil(r.Hold), Retiring: r.Retiring, RetiringReason: r.RetiringReason, InterruptionTime: timestampOrNil(r.InterruptionAt), Reason: r.Reason, ReasonCode: string(r.ReasonCode),
 		Hot: r.Hot(), OrphanTime: timestampOrNil(r.OrphanAt), IdleTime: timestampOrNil(r.IdleDetectedAt),
 	}
 	if report == nil {

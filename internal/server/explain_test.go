@@ -82,3 +82,29 @@ func TestWorkflowsAreToldOfTheirOwnHosts(t *testing.T) {
 		t.Errorf("a host and a run: %v", err)
 	}
 }
+
+// TestAJobIsOfTheRunThatIsNamed: the URL of a job has its run too. A workflow may name only its own, and learns of no other.
+func TestAJobIsOfTheRunThatIsNamed(t *testing.T) {
+	f, ctx := newFieldWorld(t), t.Context()
+	jobOf7(f)
+	for named, want := range map[[2]string]codes.Code{
+		{repository, "7"}: codes.OK, {strings.ToUpper(repository), "7"}: codes.OK, {"", ""}: codes.OK,
+		{repository, "8"}: codes.InvalidArgument, {"acme/other", "7"}: codes.InvalidArgument,
+	} {
+		_, err := f.world.ExplainRun(ctx, &remudav1.ExplainRunRequest{JobId: 70, Repository: named[0], RunId: named[1]})
+		if status.Code(err) != want || want != codes.OK && (violated(status.Convert(err)) != "job_id" || !strings.Contains(err.Error(), "job 70 is of run 7 of "+repository)) {
+			t.Errorf("named with %v: %v, want %v", named, err, want)
+		}
+	}
+	c := newCI(t, rule())
+	for field, req := range map[string]*remudav1.ExplainRunRequest{
+		"job_id":     {JobId: 70, Repository: repository, RunId: "42"},
+		"run_id":     {JobId: 70, Repository: repository, RunId: "41"},
+		"repository": {JobId: 70, Repository: "acme/other", RunId: "42"},
+	} {
+		_, err := c.ExplainRun(with(ctx, "Bearer "+c.issuer.Token(nil)), req)
+		if status.Code(err) != codes.PermissionDenied || violated(status.Convert(err)) != field {
+			t.Errorf("a workflow asks %v: %v, want PERMISSION_DENIED naming %s", req, err, field)
+		}
+	}
+}

@@ -107,7 +107,7 @@ func serving(id string) lifecycle.Record {
 		HostKey: id, InstanceID: id, Pool: "full", State: lifecycle.StateRunning, RunID: "7", RunAttempt: 2, Repository: repository, RequestID: "asked",
 		Assignment: 4, Threshold: at(1), RuntimeEndsAt: at(1), DueAt: at(1), Labels: []string{"gpu"}, CreatedAt: at(2), UpdatedAt: at(3), LaunchedAt: time.Now().Add(-time.Hour),
 		Hardware: lifecycle.Hardware{ResourceClass: "xlarge", UsageClass: lifecycle.UsageSpot, InstanceType: "c6i.xlarge", CPU: 4, MemoryMiB: 8192, Zone: "eu-west-1a"},
-		Hold:     at(4), Retiring: true, InterruptionAt: at(5), Reason: "it serves", ReasonCode: "served", OrphanAt: at(6), IdleDetectedAt: at(7),
+		Hold:     at(4), Retiring: true, RetiringReason: "a new image", InterruptionAt: at(5), Reason: "it serves", ReasonCode: "served", OrphanAt: at(6), IdleDetectedAt: at(7),
 	}
 }
 
@@ -130,7 +130,7 @@ func instanceOf7() *remudav1.Instance {
 		InstanceId: "i-1", Pool: "full", State: remudav1.State_STATE_RUNNING, Repository: repository, RunId: "7", RunAttempt: 2, RequestId: "asked",
 		Assignment: 4, Threshold: stamp(1), ResourceClass: "xlarge", UsageClass: remudav1.UsageClass_USAGE_CLASS_SPOT, InstanceType: "c6i.xlarge", Cpu: 4, MemoryMib: 8192,
 		Zone: "eu-west-1a", Signal: remudav1.Signal_SIGNAL_UD_REG_OK, HeartbeatTime: recently, Busy: true, CreateTime: stamp(2), UpdateTime: stamp(3),
-		Reason: "it serves", ReasonCode: "served", Labels: []string{"gpu"}, Healthy: true, HoldTime: stamp(4), Retiring: true, InterruptionTime: stamp(5), Detail: "listening",
+		Reason: "it serves", ReasonCode: "served", Labels: []string{"gpu"}, Healthy: true, HoldTime: stamp(4), Retiring: true, RetiringReason: "a new image", InterruptionTime: stamp(5), Detail: "listening",
 		OrphanTime: stamp(6), IdleTime: stamp(7),
 	}
 }

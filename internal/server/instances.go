@@ -50,9 +50,9 @@ func (s *service) ListInstances(ctx context.Context, req *remudav1.ListInstances
 	return &remudav1.ListInstancesResponse{Instances: list, NextPageToken: page.Next}, nil
 }
 
-// addJobs adds the jobs that hosts of job pools run. list has an instance for each record, in the same order.
+// addJobs adds the jobs that hosts run. list has an instance for each record, in the same order.
 func (s *service) addJobs(ctx context.Context, records []lifecycle.Record, list []*remudav1.Instance) error {
-	jobs, err := s.fleet.JobsOn(ctx, records)
+	jobs, err := s.fleet.JobsOn(ctx, records, s.now())
 	if err != nil {
 		return s.toStatus(ctx, err)
 	}
@@ -125,7 +125,8 @@ func (s *service) explanation(ctx context.Context, req *remudav1.ExplainRunReque
 		e, err = s.fleet.ExplainHost(ctx, id, own, now)
 	case job != 0:
 		field, subject, verb = "job_id", fmt.Sprint("job ", job), "is not of"
-		e, err = s.fleet.ExplainJob(ctx, job, own, now)
+		named := fleet.OfRun{Repository: req.GetRepository(), RunID: req.GetRunId()}
+		e, err = s.fleet.ExplainJob(ctx, job, own, named, now)
 	default:
 		e, err = s.fleet.Explain(ctx, req.GetRepository(), req.GetRunId(), now)
 		return e, s.toStatus(ctx, err)

@@ -44,6 +44,9 @@ func runNames(c *remudav1.Cost) []string {
 	if c.GetRepository() == "" {
 		return []string{user(""), "", ""}
 	}
+	if c.GetRunId() == "" { // of a host whose job is not known
+		return []string{c.GetRepository() + "/-", "", c.GetWorkflow()}
+	}
 	return []string{c.GetRepository() + "/" + c.GetRunId(), strconv.Itoa(int(c.GetRunAttempt())), c.GetWorkflow()}
 }
 

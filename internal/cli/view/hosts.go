@@ -67,18 +67,18 @@ func Sort(hosts []*remudav1.Instance) {
 
 // Hosts is a row for each host, in the order given.
 func Hosts(hosts []*remudav1.Instance, now time.Time, wide bool) table.Table {
-	t := table.Table{Head: []string{"HOST", "STATE", "POOL", "REPOSITORY", "RUN", "BUSY", "SINCE", "NEXT"}}
+	t := table.Table{Head: []string{"HOST", "STATE", "POOL", "REPOSITORY", "RUN", "JOB", "BUSY", "SINCE", "NEXT"}}
 	if wide {
-		t.Head = append(t.Head, "JOB", "TYPE", "CLASS", "USAGE", "ZONE", "ASSIGNMENT", "HEARTBEAT", "LABELS", "REASON")
+		t.Head = append(t.Head, "TYPE", "CLASS", "USAGE", "ZONE", "ASSIGNMENT", "HEARTBEAT", "LABELS", "REASON")
 	}
 	c := clock{now, wide}
 	for _, h := range hosts {
 		row := []table.Cell{{Text: h.GetInstanceId()}, stateCell(h, now)}
 		repository, run, attempt := work(h)
-		row = append(row, table.Row(h.GetPool(), repository, runOf(run, attempt), busy(h), c.age(since(h)), c.next(next(h, now)))...)
+		row = append(row, table.Row(h.GetPool(), repository, runOf(run, attempt), jobOf(h), busy(h), c.age(since(h)), c.next(next(h, now)))...)
 		if wide {
-			row = append(row, table.Row(jobOf(h), h.GetInstanceType(), h.GetResourceClass(), usage(h.GetUsageClass()), h.GetZone(),
-				fmt.Sprint(h.GetAssignment()), c.age(at(h.GetHeartbeatTime())), strings.Join(h.GetLabels(), ","), h.GetReason())...)
+			row = append(row, table.Row(h.GetInstanceType(), h.GetResourceClass(), usage(h.GetUsageClass()), h.GetZone(),
+				fmt.Sprint(h.GetAssignment()), c.age(at(h.GetHeartbeatTime())), strings.Join(h.GetLabels(), ","), reasonOf(h))...)
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -109,7 +109,15 @@ func runOf(run string, attempt int32) string {
 	return run
 }
 
-// jobOf is the job that a host of a job pool runs: its name, or its id.
+// reasonOf says why a host is in its state, and why it is to leave.
+func reasonOf(h *remudav1.Instance) string {
+	if why := h.GetRetiringReason(); why != "" {
+		return fmt.Sprintf("%s; retiring: %s", cmp.Or(h.GetReason(), "no reason was given"), why)
+	}
+	return h.GetReason()
+}
+
+// jobOf is the job that a host runs: its name, or its id.
 func jobOf(h *remudav1.Instance) string {
 	j := h.GetJob()
 	if j == nil {

@@ -40,7 +40,7 @@ func fleet() []*remudav1.Instance {
 	}
 	return []*remudav1.Instance{
 		{InstanceId: "i-boots", Pool: "default", State: created, Repository: "acme/shop", RunId: "41", RunAttempt: 1, CreateTime: in(-30 * time.Second), UpdateTime: in(-time.Second), Threshold: in(9 * time.Minute)},
-		alive(&remudav1.Instance{InstanceId: "i-works", State: running, Repository: "acme/shop", RunId: "41", RunAttempt: 1, Busy: true, Threshold: in(118 * time.Minute)}),
+		alive(&remudav1.Instance{InstanceId: "i-works", State: running, Repository: "acme/shop", RunId: "41", RunAttempt: 1, Busy: true, Job: &remudav1.WorkflowJob{JobId: 9, Name: "build", Repository: "acme/shop", RunId: "41", RunAttempt: 1}, Threshold: in(118 * time.Minute)}),
 		alive(&remudav1.Instance{InstanceId: "i-again", State: running, Repository: "acme/app", RunId: "7", RunAttempt: 2, Threshold: in(time.Hour), InterruptionTime: in(2 * time.Minute)}),
 		alive(&remudav1.Instance{InstanceId: "i-kept", State: running, Repository: "acme/app", RunId: "7", RunAttempt: 2, Threshold: in(time.Minute), HoldTime: in(2 * time.Hour), Retiring: true}),
 		alive(&remudav1.Instance{InstanceId: "i-taken", State: claimed, Repository: "acme/app", RunId: "8", RunAttempt: 1, Threshold: in(100 * time.Second)}),
@@ -73,20 +73,20 @@ func compare(t *testing.T, want, got string) {
 
 func TestHosts(t *testing.T) {
 	const want = `
-HOST     STATE                    POOL     REPOSITORY  RUN            BUSY  SINCE  NEXT
-i-slot   running                  builds   acme/app    turn:builds:3  no    0s     maximum runtime in 1h
-i-boots  created                  default  acme/shop   41             no    30s    creation timeout in 9m
-i-again  running,interrupted      default  acme/app    7 #2           no    4m     interruption in 2m
-i-kept   running,held,retiring    default  acme/app    7 #2           no    4m     hold end in 2h
-i-works  running                  default  acme/shop   41             yes   4m     maximum runtime in 1h58m
-i-taken  claimed                  default  acme/app    8              no    4m     claim timeout in 2m
-i-warm   releasing                default  -           -              no    4m     creation timeout in 9m
-i-dirty  releasing                default  acme/app    -              no    4m     release timeout 3s ago
-i-lost   pooled,orphan,unhealthy  default  -           -              no    1h     idle end in 1s
-i-pool   pooled                   default  acme/app    -              no    1m     idle end in 4m
-i-hot    hot                      default  -           -              no    1d2h   idle end in 2d2h
-i-rests  resting                  default  -           -              no    1h     idle end in 1h
-i-over   ended                    default  acme/app    -              no    1h     -
+HOST     STATE                    POOL     REPOSITORY  RUN            JOB    BUSY  SINCE  NEXT
+i-slot   running                  builds   acme/app    turn:builds:3  -      no    0s     maximum runtime in 1h
+i-boots  created                  default  acme/shop   41             -      no    30s    creation timeout in 9m
+i-again  running,interrupted      default  acme/app    7 #2           -      no    4m     interruption in 2m
+i-kept   running,held,retiring    default  acme/app    7 #2           -      no    4m     hold end in 2h
+i-works  running                  default  acme/shop   41             build  yes   4m     maximum runtime in 1h58m
+i-taken  claimed                  default  acme/app    8              -      no    4m     claim timeout in 2m
+i-warm   releasing                default  -           -              -      no    4m     creation timeout in 9m
+i-dirty  releasing                default  acme/app    -              -      no    4m     release timeout 3s ago
+i-lost   pooled,orphan,unhealthy  default  -           -              -      no    1h     idle end in 1s
+i-pool   pooled                   default  acme/app    -              -      no    1m     idle end in 4m
+i-hot    hot                      default  -           -              -      no    1d2h   idle end in 2d2h
+i-rests  resting                  default  -           -              -      no    1h     idle end in 1h
+i-over   ended                    default  acme/app    -              -      no    1h     -
 `
 	hosts := view.Filter{}.Apply(fleet(), now)
 	compare(t, want, text(t, view.Hosts(hosts, now, false)))
@@ -96,12 +96,12 @@ func TestHostsWide(t *testing.T) {
 	host := &remudav1.Instance{
 		InstanceId: "i-works", Pool: "default", State: running, Repository: "acme/shop", RunId: "41", Busy: true, Threshold: in(time.Hour), UpdateTime: in(-time.Minute),
 		InstanceType: "c5.large", ResourceClass: "large", UsageClass: remudav1.UsageClass_USAGE_CLASS_ON_DEMAND, Zone: "eu-west-1a", Assignment: 3,
-		HeartbeatTime: in(-5 * time.Second), Healthy: true, Labels: []string{"gpu", "big"}, Reason: "registered for run 41",
+		HeartbeatTime: in(-5 * time.Second), Healthy: true, Labels: []string{"gpu", "big"}, Reason: "registered for run 41", Retiring: true, RetiringReason: "drained by ann: a new rack",
 		Job: &remudav1.WorkflowJob{JobId: 7, Name: "build", Repository: "acme/web", RunId: "42", RunAttempt: 2},
 	}
 	const want = `
-HOST     STATE    POOL     REPOSITORY  RUN    BUSY  SINCE                 NEXT                                  JOB    TYPE      CLASS  USAGE      ZONE        ASSIGNMENT  HEARTBEAT             LABELS   REASON
-i-works  running  default  acme/web    42 #2  yes   2026-01-01T11:59:00Z  maximum runtime 2026-01-01T13:00:00Z  build  c5.large  large  on-demand  eu-west-1a  3           2026-01-01T11:59:55Z  gpu,big  registered for run 41
+HOST     STATE             POOL     REPOSITORY  RUN    JOB    BUSY  SINCE                 NEXT                                  TYPE      CLASS  USAGE      ZONE        ASSIGNMENT  HEARTBEAT             LABELS   REASON
+i-works  running,retiring  default  acme/web    42 #2  build  yes   2026-01-01T11:59:00Z  maximum runtime 2026-01-01T13:00:00Z  c5.large  large  on-demand  eu-west-1a  3           2026-01-01T11:59:55Z  gpu,big  registered for run 41; retiring: drained by ann: a new rack
 `
 	compare(t, want, text(t, view.Hosts([]*remudav1.Instance{host}, now, true)))
 }
@@ -381,6 +381,10 @@ func TestCosts(t *testing.T) {
 	}
 	if got := view.Costs(remudav1.CostBy_COST_BY_POOL, &remudav1.GetCostResponse{Total: &remudav1.Cost{}}); len(got.Rows) != 0 {
 		t.Errorf("nothing was used: %v", got.Rows)
+	}
+	unknown := &remudav1.GetCostResponse{Rows: []*remudav1.Cost{{Repository: "acme/shop", Hosts: 1}}, Total: &remudav1.Cost{}}
+	if got := shownLines(view.Costs(remudav1.CostBy_COST_BY_RUN, unknown)); len(got) < 2 || !strings.HasPrefix(got[1], "acme/shop/- - - ") {
+		t.Errorf("a host whose run is not known: %q", got)
 	}
 	notes := strings.Join(view.CostNotes(report), "\n")
 	for _, part := range []string{"4 more rows", "a, b, c, d, e and 2 others", "rough"} {

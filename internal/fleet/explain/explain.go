@@ -18,6 +18,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/policy"
 	"github.com/remuda-ci/remuda/internal/policy/budget"
 	"github.com/remuda-ci/remuda/internal/policy/waiting"
+	"github.com/remuda-ci/remuda/internal/recent"
 )
 
 // Explanation is why a run has, or has not yet, what it asked for.
@@ -128,8 +129,8 @@ func requestSentence(q lifecycle.Request, why waiting.Answer, now time.Time) str
 
 func askedSentence(q lifecycle.Request, why waiting.Answer, now time.Time) string {
 	s := q.Spec
-	asked := fmt.Sprintf("Request %s asked for %d %s %s hosts (at least %d) of pool %s at %s",
-		q.RequestID, s.Count, s.ResourceClass, s.UsageClass, s.MinimumCount, s.Pool, hosts.ClockTime(q.CreatedAt))
+	asked := fmt.Sprintf("Request %s%s asked for %d %s %s hosts (at least %d) of pool %s at %s",
+		q.RequestID, ofAttempt(s.RunAttempt), s.Count, s.ResourceClass, s.UsageClass, s.MinimumCount, s.Pool, hosts.ClockTime(q.CreatedAt))
 	switch q.Outcome {
 	case lifecycle.OutcomeReady:
 		return fmt.Sprintf("%s and got %d.%s", asked, len(q.Taken), releasedPart(q))
@@ -144,6 +145,14 @@ func askedSentence(q lifecycle.Request, why waiting.Answer, now time.Time) strin
 	}
 	return fmt.Sprintf("%s; it has taken %d, with %s left: %s. %s",
 		asked, len(q.Taken), max(0, q.Deadline.Sub(now)).Round(time.Second), why.Text, why.Next)
+}
+
+// ofAttempt names the attempt of a run that a request is of, where it is known.
+func ofAttempt(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" of attempt %d", n)
 }
 
 func releasedPart(q lifecycle.Request) string {
@@ -174,11 +183,11 @@ func (ex *Explainer) hostSentences(facts lifecycle.Facts, history []lifecycle.Ev
 	s := fmt.Sprintf("Host %s (%s) is %s since %s", r.InstanceID, r.InstanceType, r.Condition(), hosts.ClockTime(at))
 	t := hostExplainer{env: ex, now: now, Facts: facts}
 	if d.Action == lifecycle.ActionKeep {
-		s += ": " + d.Reason + "."
+		s += ": " + t.reason(d) + "."
 	} else {
-		s += fmt.Sprintf("; next: %s%s, since: %s.", d.Action, t.by(), d.Reason)
+		s += fmt.Sprintf("; next: %s%s, since: %s.", d.Action, t.by(), t.reason(d))
 	}
-	sentences := append([]string{s}, t.marks()...)
+	sentences := append([]string{s}, t.marks(d)...)
 	if d.Action == lifecycle.ActionKeep {
 		sentences = append(sentences, compact(t.scaleDown())...)
 	}
@@ -221,6 +230,8 @@ type Explainer struct {
 	// Options are those of scale-down; nil: it is off.
 	Options *scaledown.Options
 	Pools   map[string]ports.Pool
+
+	open recent.Answers[map[string]lifecycle.Job]
 }
 
 // List pages through the hosts that match the filter, with their reports.

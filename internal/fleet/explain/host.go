@@ -12,6 +12,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/hosts"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/fleethold"
+	"github.com/remuda-ci/remuda/internal/lifecycle/jobname"
 	"github.com/remuda-ci/remuda/internal/lifecycle/line"
 )
 
@@ -44,15 +45,19 @@ func (ex *Explainer) ExplainHost(ctx context.Context, instanceID string, of OfRu
 	}
 	facts[0].FleetHold = &hold
 	told := hostExplainer{env: ex, now: now, Facts: facts[0]}
+	if told.job, err = ex.jobOn(ctx, r, now); err != nil {
+		return e, err
+	}
 	cloud, runner := told.askCloud(ctx), told.askGitHub(ctx)
 	e.Events = history.Events
 	e.Sentences = append(e.Sentences, told.state(history.Events), told.work())
-	e.Sentences = append(e.Sentences, compact(told.warm(), told.agent())...)
+	e.Sentences = append(e.Sentences, compact(told.runs(), told.warm(), told.agent())...)
 	e.Sentences = append(e.Sentences, compact(cloud, runner)...)
 	e.Sentences = append(e.Sentences, compact(holdSentence(hold, now))...)
-	e.Sentences = append(e.Sentences, told.marks()...)
-	e.Sentences = append(e.Sentences, said(history.Events, r, ex.Hosts.Decide(told.Facts, now).Code)...)
-	e.Sentences = append(e.Sentences, told.next()...)
+	d := ex.Hosts.Decide(told.Facts, now)
+	e.Sentences = append(e.Sentences, told.marks(d)...)
+	e.Sentences = append(e.Sentences, said(history.Events, r, d.Code)...)
+	e.Sentences = append(e.Sentences, told.next(d)...)
 	if !history.From.IsZero() {
 		e.Sentences = append(e.Sentences, fmt.Sprintf("Its history is long; events before %s are not shown.", hosts.ClockTime(history.From)))
 	}
@@ -103,6 +108,8 @@ type hostExplainer struct {
 	env *Explainer
 	now time.Time
 	lifecycle.Facts
+	// job is the one that the host runs; nil: none is known.
+	job *RunningJob
 }
 
 // askCloud asks EC2, or the stand-in for it, about the machine: one call. If there is no answer
@@ -198,14 +205,33 @@ func (t *hostExplainer) work() string {
 	r := t.Record
 	life := fmt.Sprintf("It was launched at %s", t.when(cmp.Or(r.LaunchedAt, r.CreatedAt)))
 	switch {
+	case r.RunID != "" && r.JobsOf != "":
+		return fmt.Sprintf("%s and serves one job of job pool %s, for its request %s, as its assignment %d.", life, r.Pool, r.RequestID, r.Assignment)
 	case r.RunID != "":
-		return fmt.Sprintf("%s and serves run %s of %s, for request %s, as its assignment %d.", life, r.RunID, r.Repository, r.RequestID, r.Assignment)
+		return fmt.Sprintf("%s and serves run %s of %s, %sfor request %s, as its assignment %d.", life, r.RunID, r.Repository, attempt(r.RunAttempt), r.RequestID, r.Assignment)
 	case r.State == lifecycle.StateTerminated:
 		return fmt.Sprintf("%s and served %d runs.", life, r.Uses)
 	case r.TrustKey == "":
 		return fmt.Sprintf("%s, has served no run yet and may serve any that its pool is for.", life)
 	}
 	return fmt.Sprintf("%s, has served %d runs and may serve the next of %s.", life, r.Uses, r.TrustKey)
+}
+
+// runs says which job the host runs, and where people see it. Empty: none is known.
+func (t *hostExplainer) runs() string {
+	if t.job == nil {
+		return ""
+	}
+	j := t.job.Job
+	return fmt.Sprintf("It runs job %s of run %s of %s, %ssince %s%s.", jobname.Of(j), j.RunID, j.Repository, attempt(j.RunAttempt), t.when(j.StartedAt), t.job.at())
+}
+
+// attempt is the attempt of a run within a sentence, where it is known.
+func attempt(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("attempt %d, ", n)
 }
 
 // agent says what the host's agent last reported. Reports are untrusted, and are read as far as
@@ -239,8 +265,16 @@ func (t *hostExplainer) agent() string {
 	return s + "."
 }
 
-// marks are what was noted on the record beside its state.
-func (t *hostExplainer) marks() (sentences []string) {
+// reason is that of a decision. The hold of the fleet has a sentence of its own, so it is named shortly.
+func (t *hostExplainer) reason(d lifecycle.Decision) string {
+	if h := t.FleetHold; h != nil && d.Code == lifecycle.ReasonFleetHeld {
+		return strings.Replace(d.Reason, h.String(), "the fleet is held", 1)
+	}
+	return d.Reason
+}
+
+// marks are what was noted on the record beside its state, unless what is decided says it.
+func (t *hostExplainer) marks(d lifecycle.Decision) (sentences []string) {
 	r := t.Record
 	note := func(when bool, format string, args ...any) {
 		if when {
@@ -250,7 +284,7 @@ func (t *hostExplainer) marks() (sentences []string) {
 	if r.State == lifecycle.StateTerminated {
 		return nil // what they were for is over
 	}
-	note(r.Held(t.now) && !r.FleetHeld, "An operator holds it until %s: nothing claims or ends it.", t.when(r.Hold))
+	note(r.Held(t.now) && !r.FleetHeld && d.Code != lifecycle.ReasonHeld, "An operator holds it until %s: nothing claims or ends it.", t.when(r.Hold))
 	note(r.Retiring, "It is retiring: no run gets it any more, and it leaves when it is next idle.")
 	note(r.Retiring && r.RetiringReason != "", "Why it retires: %s.", r.RetiringReason)
 	note(!r.InterruptionAt.IsZero(), "EC2 announced that it takes the machine back at %s.", t.when(r.InterruptionAt))
@@ -262,16 +296,15 @@ func (t *hostExplainer) marks() (sentences []string) {
 }
 
 // next says what is decided now, what is awaited, and what happens then.
-func (t *hostExplainer) next() (sentences []string) {
+func (t *hostExplainer) next(d lifecycle.Decision) (sentences []string) {
 	r := t.Record
 	if r.State == lifecycle.StateTerminated && r.DueAt.IsZero() {
 		return []string{"Nothing is left to be done for it."}
 	}
-	d := t.env.Hosts.Decide(t.Facts, t.now)
 	if d.Action != lifecycle.ActionKeep {
-		return append(sentences, fmt.Sprintf("Next: %s%s, since: %s.", d.Action, t.by(), d.Reason))
+		return append(sentences, fmt.Sprintf("Next: %s%s, since: %s.", d.Action, t.by(), t.reason(d)))
 	}
-	sentences = append(sentences, fmt.Sprintf("It is kept: %s.", d.Reason))
+	sentences = append(sentences, fmt.Sprintf("It is kept: %s.", t.reason(d)))
 	before := "If nothing changes until"
 	switch s := t.scaleDown(); {
 	case s != "": // which comes before its threshold, as a rule
@@ -285,7 +318,7 @@ func (t *hostExplainer) next() (sentences []string) {
 		if then.Action == lifecycle.ActionKeep {
 			what = "it is kept even then"
 		}
-		sentences = append(sentences, fmt.Sprintf("%s %s: %s, since: %s.", before, t.when(end), what, then.Reason))
+		sentences = append(sentences, fmt.Sprintf("%s %s: %s, since: %s.", before, t.when(end), what, t.reason(then)))
 	}
 	return sentences
 }

@@ -37,8 +37,9 @@ func (ex *Explainer) openJobsOf(ctx context.Context, repository, runID string) (
 }
 
 // ExplainJob describes one job that a webhook announced, and what its run's history has of it. With a run it describes only a job of that
-// run. Any other is ErrNotFound, like an unknown one.
-func (ex *Explainer) ExplainJob(ctx context.Context, id int64, of OfRun, now time.Time) (Explanation, error) {
+// run. Any other is ErrNotFound, like an unknown one. A caller who may ask about any may name the run of the job: *hosts.InvalidError if it is of
+// another.
+func (ex *Explainer) ExplainJob(ctx context.Context, id int64, of, named OfRun, now time.Time) (Explanation, error) {
 	var e Explanation
 	if ex.JobStore == nil {
 		return e, fmt.Errorf("job %d: the configuration has no webhooks, so no job is known: %w", id, lifecycle.ErrNotFound)
@@ -49,6 +50,8 @@ func (ex *Explainer) ExplainJob(ctx context.Context, id int64, of OfRun, now tim
 		return e, fmt.Errorf("job %d: no webhook announced it in the last 7 days, or this fleet does not serve it; explain its run instead: %w", id, lifecycle.ErrNotFound)
 	case err != nil:
 		return e, fmt.Errorf("read job %d: %w", id, err)
+	case named.RunID != "" && (j.RunID != named.RunID || j.Repository != named.Repository):
+		return e, &hosts.InvalidError{Field: "job_id", Rule: fmt.Sprintf("job %d is of run %s of %s, and not of run %s of %s", id, j.RunID, j.Repository, named.RunID, named.Repository)}
 	}
 	events, err := ex.newestEvents(ctx, j.Repository, j.RunID)
 	if err != nil {
@@ -67,7 +70,8 @@ func (ex *Explainer) ExplainJob(ctx context.Context, id int64, of OfRun, now tim
 	if err != nil {
 		return e, fmt.Errorf("list requests of run %s: %w", j.RunID, err)
 	}
-	e.Sentences = []string{fmt.Sprintf("Job %s is of run %s of %s, attempt %d, with the labels %s.", jobname.Of(j), j.RunID, j.Repository, j.RunAttempt, strings.Join(j.Labels, ", "))}
+	e.Sentences = []string{fmt.Sprintf("Job %s is of run %s of %s, attempt %d, with the labels %s%s.",
+		jobname.Of(j), j.RunID, j.Repository, j.RunAttempt, strings.Join(j.Labels, ", "), ex.runningJob(j).at())}
 	about, err := ex.jobSentences(ctx, j, requests, hold, now)
 	e.Sentences = append(e.Sentences, about...)
 	for _, event := range e.Events {
@@ -80,7 +84,7 @@ func (ex *Explainer) ExplainJob(ctx context.Context, id int64, of OfRun, now tim
 func (ex *Explainer) jobSentences(ctx context.Context, j lifecycle.Job, requests []lifecycle.Request, hold fleethold.Hold, now time.Time) ([]string, error) {
 	switch {
 	case j.State == lifecycle.JobDone:
-		return []string{fmt.Sprintf("Job %s is over since %s.", jobname.Of(j), hosts.ClockTime(j.EndedAt))}, nil
+		return []string{fmt.Sprintf("Job %s is over since %s: %s.", jobname.Of(j), hosts.ClockTime(j.EndedAt), jobname.Outcome(j))}, nil
 	case j.State == lifecycle.JobRunning:
 		return ex.running(ctx, j, hold, now)
 	case j.Pool != "":

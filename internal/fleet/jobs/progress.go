@@ -1,7 +1,6 @@
 package jobs
 
 import (
-	"cmp"
 	"fmt"
 	"time"
 
@@ -22,20 +21,11 @@ func recordProgress(events *op.Recorder, before, after lifecycle.Job, now time.T
 		e.Reason = fmt.Sprintf("job %s started on %s, %s after it was queued", jobname.Of(after), after.RunnerName, lasted(after.QueuedAt, after.StartedAt))
 	case after.State == lifecycle.JobDone:
 		e.Action, e.Code = lifecycle.ActionEndJob, lifecycle.ReasonJobEnded
-		e.Reason = fmt.Sprintf("job %s is over: %s", jobname.Of(after), outcome(after))
+		e.Reason = fmt.Sprintf("job %s is over: %s", jobname.Of(after), jobname.Outcome(after))
 	default:
 		return
 	}
 	events.Record(e)
-}
-
-// outcome says how a job ended. GitHub does not say of one that it no longer has.
-func outcome(j lifecycle.Job) string {
-	how := cmp.Or(j.Conclusion, "GitHub does not say how")
-	if !hasRunner(j) {
-		return how + ", before a runner took it"
-	}
-	return fmt.Sprintf("%s after %s on %s", how, lasted(j.StartedAt, j.EndedAt), j.RunnerName)
 }
 
 func lasted(from, to time.Time) time.Duration { return max(0, to.Sub(from)).Round(time.Second) }

@@ -279,10 +279,13 @@ type Instance struct {
 	Hot bool `protobuf:"varint,32,opt,name=hot,proto3" json:"hot,omitempty"`
 	// Since when the host has rested, so that it reads its record seldom; absent unless it is pooled and rests.
 	RestingTime *timestamppb.Timestamp `protobuf:"bytes,33,opt,name=resting_time,json=restingTime,proto3" json:"resting_time,omitempty"`
-	// The job that a host of a job pool runs; absent until a webhook has said which, and for other hosts, whose run is repository and run_id.
-	Job           *WorkflowJob `protobuf:"bytes,34,opt,name=job,proto3" json:"job,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// The job that the host runs; absent until a webhook has said which. Where more than 10,000 jobs are open, it may be absent of hosts that
+	// serve runs.
+	Job *WorkflowJob `protobuf:"bytes,34,opt,name=job,proto3" json:"job,omitempty"`
+	// Why the host is to leave: what the operator who drained it said, or which change of the configuration it is older than; empty unless retiring.
+	RetiringReason string `protobuf:"bytes,35,opt,name=retiring_reason,json=retiringReason,proto3" json:"retiring_reason,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Instance) Reset() {
@@ -553,6 +556,13 @@ func (x *Instance) GetJob() *WorkflowJob {
 	return nil
 }
 
+func (x *Instance) GetRetiringReason() string {
+	if x != nil {
+		return x.RetiringReason
+	}
+	return ""
+}
+
 // WorkflowJob is a job of a workflow run.
 type WorkflowJob struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -657,7 +667,7 @@ var File_remuda_v1_instance_proto protoreflect.FileDescriptor
 
 const file_remuda_v1_instance_proto_rawDesc = "" +
 	"\n" +
-	"\x18remuda/v1/instance.proto\x12\tremuda.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xcc\n" +
+	"\x18remuda/v1/instance.proto\x12\tremuda.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xf5\n" +
 	"\n" +
 	"\bInstance\x12\x1f\n" +
 	"\vinstance_id\x18\x01 \x01(\tR\n" +
@@ -708,7 +718,8 @@ const file_remuda_v1_instance_proto_rawDesc = "" +
 	"reasonCode\x12\x10\n" +
 	"\x03hot\x18  \x01(\bR\x03hot\x12=\n" +
 	"\fresting_time\x18! \x01(\v2\x1a.google.protobuf.TimestampR\vrestingTime\x12(\n" +
-	"\x03job\x18\" \x01(\v2\x16.remuda.v1.WorkflowJobR\x03job\"\xdd\x01\n" +
+	"\x03job\x18\" \x01(\v2\x16.remuda.v1.WorkflowJobR\x03job\x12'\n" +
+	"\x0fretiring_reason\x18# \x01(\tR\x0eretiringReason\"\xdd\x01\n" +
 	"\vWorkflowJob\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\x03R\x05jobId\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1e\n" +
