@@ -104,6 +104,45 @@ func TestSnapshotAnswersAsControld(t *testing.T) {
 	}
 }
 
+// TestWhyTakesEachIDThatIsShown: by tables, events and explanations.
+func TestWhyTakesEachIDThatIsShown(t *testing.T) {
+	t.Parallel()
+	o, _, _ := aFleet(t)
+	file, _ := take(t, snapshot.Source{Options: o})
+	for id, want := range map[string]string{
+		"40":                    "Request request-40 of attempt 1 asked for",
+		"request-40":            "Request request-40 of attempt 1 asked for", // of a host
+		"39":                    "Request request-39 of attempt 1 asked for", // it waits
+		"request-39":            "Request request-39 of attempt 1 asked for",
+		"50":                    `Job 7 "test (7)" runs on remuda-1-i-job`, // its jobs wait
+		"7":                     `Job 7 "test (7)" is of run 50`,           // a host runs it
+		"8":                     `Job 8 "test (8)" is of run 50`,           // it waits
+		"remuda-1-i-busy":       "Host i-busy (",
+		"turn:jobs:1":           "Host i-job (",
+		"acme/shop/turn:jobs:1": "Host i-job (",
+		"acme/shop turn:jobs:1": "Host i-job (",
+		"spare:jobs:9":          "Host i-ended (", // only the history has it
+		"warm:default":          "Host i-fresh (",
+		"https://github.com/acme/shop/actions/runs/50/job/7": `Job 7 "test (7)" is of run 50`,
+	} {
+		got := say(t, append(append([]string{"why"}, strings.Fields(id)...), "--snapshot", file)...)
+		if got.code != failure.OK || !strings.Contains(got.stdout, want) {
+			t.Errorf("why %s: %d, %q, want %q\n%s", id, got.code, got.stdout, want, got.stderr)
+		}
+	}
+	for id, want := range map[string]string{
+		"98": "`remuda why owner/name/98`", "turn:jobs:98": "no host, request or job has this id", "acme/other/turn:jobs:1": "no host, request or job has this id",
+	} {
+		if got := say(t, "why", id, "--snapshot", file); got.code != failure.NotFound || !strings.Contains(got.stderr, want) {
+			t.Errorf("why %s: %+v, want %q", id, got, want)
+		}
+	}
+	got := say(t, "why", "https://github.com/acme/tools/actions/runs/43/job/7", "--snapshot", file)
+	if want := "job 7 is of run 50 of acme/shop, and not of run 43 of acme/tools"; got.code != failure.Usage || !strings.Contains(got.stderr, want) {
+		t.Errorf("a job of another run: %+v, want %q", got, want)
+	}
+}
+
 // A fleet without scale-down, webhooks and prices has fewer answers, and so has its snapshot.
 func TestSnapshotOfASmallFleet(t *testing.T) {
 	t.Parallel()
@@ -193,7 +232,7 @@ func TestSnapshotShowsAPicture(t *testing.T) {
 	if got := say(t, "top", "--snapshot", file); got.code != 0 || !strings.HasPrefix(got.stdout, "10 hosts, 1 busy, ") || strings.Count(got.stdout, "\n") != 12 {
 		t.Errorf("top: %+v", got)
 	}
-	if got := say(t, "events", "--snapshot", file); got.code != 0 || strings.Count(got.stdout, "\n") != 13 {
+	if got := say(t, "events", "--snapshot", file); got.code != 0 || strings.Count(got.stdout, "\n") != 15 {
 		t.Errorf("events: %+v", got)
 	}
 }

@@ -138,6 +138,10 @@ func aFleet(t *testing.T) (fleet.Options, *machines, *runners) {
 			From: "created", To: string(r.State), Reason: "it became so", Assignment: 1,
 		}}))
 	}
+	check(t, s.AddEvents(t.Context(), []lifecycle.Event{
+		{At: before(9 * time.Minute), InstanceID: "i-fresh", Repository: "-", RunID: "warm:default", Action: lifecycle.ActionLaunch, Reason: "launched ahead of need", Assignment: 1},
+		{At: before(8 * time.Minute), InstanceID: "i-ended", Repository: "acme/shop", RunID: "spare:jobs:9", Action: lifecycle.ActionLaunch, Reason: "launched for a spare", Assignment: 1},
+	}))
 	runsAndJobs(t, s)
 	guardsAndCosts(t, s)
 	return options(t, s, cloud, hub), cloud, hub
@@ -149,7 +153,7 @@ func runsAndJobs(t *testing.T, s *memory.Store) {
 	for _, q := range []lifecycle.Request{
 		{RunID: "41", RequestID: "request-41", Taken: []lifecycle.Taken{{HostKey: "i-created"}}, DueAt: noon.Add(10 * time.Second)},
 		{RunID: "40", RequestID: "request-40", Outcome: lifecycle.OutcomeReady},
-		{RunID: "39", RequestID: "request-39", Shortage: "no capacity", DueAt: noon.Add(10 * time.Second)},
+		{RunID: "39", RequestID: "request-39", Kind: lifecycle.RequestByCaller, Shortage: "no capacity", DueAt: noon.Add(10 * time.Second)},
 		{RunID: "turn:jobs:2", RequestID: "turn:jobs:2", Kind: lifecycle.RequestForSlot, DueAt: noon.Add(10 * time.Second)},
 	} {
 		q.Repository, q.Spec, q.CreatedAt, q.Deadline = "acme/shop", spec, before(5*time.Minute), noon.Add(5*time.Minute)

@@ -1,12 +1,8 @@
 package cli
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/remuda-ci/remuda/internal/cli/failure"
 	"github.com/remuda-ci/remuda/internal/cli/output"
@@ -57,33 +53,10 @@ func (s *session) explain(ctx context.Context, req *remudav1.ExplainRunRequest) 
 	return call(ctx, s, DefaultTimeout, doing, s.fleet.ExplainRun, req)
 }
 
-// explainable is the request for a subject. For a run without its repository, or a slot of a job pool, the hosts say which
-// it is.
+// explainable is the request for a subject. An id alone is looked up.
 func (s *session) explainable(ctx context.Context, about subject.Subject) (*remudav1.ExplainRunRequest, error) {
-	if about.JobID != 0 {
-		return &remudav1.ExplainRunRequest{JobId: about.JobID}, nil
+	if about.InstanceID == "" && (about.Repository == "" || about.InPool()) {
+		return s.find(ctx, about)
 	}
-	if about.InstanceID != "" || about.Repository != "" {
-		return &remudav1.ExplainRunRequest{InstanceId: about.InstanceID, Repository: about.Repository, RunId: about.RunID}, nil
-	}
-	list, err := s.hosts(ctx, &remudav1.ListInstancesRequest{States: alive})
-	if err != nil {
-		return nil, err
-	}
-	var repositories []string
-	for _, h := range (view.Filter{RunID: about.RunID}).Apply(list, s.app.Now()) {
-		if strings.Contains(about.RunID, ":") {
-			return &remudav1.ExplainRunRequest{InstanceId: h.GetInstanceId()}, nil
-		}
-		repositories = append(repositories, cmp.Or(h.GetJob().GetRepository(), h.GetRepository()))
-	}
-	slices.Sort(repositories)
-	switch repositories = slices.Compact(repositories); len(repositories) {
-	case 0:
-		return nil, &failure.Error{Code: failure.NotFound, Doing: "explain run " + about.RunID, Err: errors.New("no host serves it"),
-			Remedy: "Name its repository too, since it may still wait for hosts: `remuda why owner/name/" + about.RunID + "`."}
-	case 1:
-		return &remudav1.ExplainRunRequest{Repository: repositories[0], RunId: about.RunID}, nil
-	}
-	return nil, failure.Misused("run %s is of several repositories, %s: name one of them", about.RunID, strings.Join(repositories, ", "))
+	return &remudav1.ExplainRunRequest{InstanceId: about.InstanceID, Repository: about.Repository, RunId: about.RunID, JobId: about.JobID}, nil
 }

@@ -7,13 +7,16 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle/runnername"
 )
 
-// Subject is a run, a job or a host. Of a run that was named by its id alone, Repository is empty.
+// Subject is a run, a job or a host. Of one that was named by an id alone, Repository is empty.
 type Subject struct {
 	// Repository is "owner/name".
 	Repository string
-	// RunID is the id of the run, or the slot of a host of a job pool ("turn:<pool>:<number>").
+	// RunID is the id of the run, or the slot of a host of a job pool ("turn:<pool>:<number>"). An id alone may also be that of a request or
+	// a job, or of the launches of a warm pool ("warm:<pool>").
 	RunID string
 	// JobID is the job of the URL; 0 without one.
 	JobID int64
@@ -22,12 +25,14 @@ type Subject struct {
 }
 
 // Forms are the ways to name a run, for errors.
-const Forms = "write owner/name/RUN, owner/name RUN, the run's id alone, a URL of GitHub (https://github.com/owner/name/actions/runs/RUN) or the id of a host"
+const Forms = "write owner/name/RUN, owner/name RUN, the run's id alone, a URL of GitHub (https://github.com/owner/name/actions/runs/RUN) or the id of a host, a job or a request"
 
 var (
 	instanceID = regexp.MustCompile(`^i-[0-9A-Za-z_.-]{1,126}$`)
 	runID      = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z_.-]{0,63}$`)
+	requestID  = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z_.-]{0,127}$`)
 	slot       = regexp.MustCompile(`^(turn|spare):[a-z0-9-]{1,63}:[0-9]+$`)
+	warm       = regexp.MustCompile(`^warm:[a-z0-9-]{1,63}$`)
 	repository = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*/[A-Za-z0-9._-]+$`)
 )
 
@@ -37,7 +42,7 @@ func Parse(args []string) (Subject, error) {
 	case 1:
 		return parse(args[0])
 	case 2:
-		if !repository.MatchString(args[0]) || !runID.MatchString(args[1]) {
+		if !repository.MatchString(args[0]) || !isRun(args[1]) {
 			return Subject{}, fmt.Errorf("%q %q is not a repository and a run: %s", args[0], args[1], Forms)
 		}
 		return Subject{Repository: args[0], RunID: args[1]}, nil
@@ -48,7 +53,7 @@ func Parse(args []string) (Subject, error) {
 // ParseRun is Parse for a run, with its repository.
 func ParseRun(args []string) (Subject, error) {
 	s, err := Parse(args)
-	if err == nil && s.Repository == "" {
+	if err == nil && (s.Repository == "" || s.InPool()) {
 		err = fmt.Errorf("%q does not name a run with its repository: write owner/name/RUN or owner/name RUN", strings.Join(args, " "))
 	}
 	return s, err
@@ -60,15 +65,23 @@ func parse(text string) (Subject, error) {
 		return parseURL(text)
 	case instanceID.MatchString(text):
 		return Subject{InstanceID: text}, nil
-	case slot.MatchString(text), runID.MatchString(text):
+	case instanceID.MatchString(runnername.InstanceOf(text)):
+		return Subject{InstanceID: runnername.InstanceOf(text)}, nil
+	case isRun(text), requestID.MatchString(text), warm.MatchString(text):
 		return Subject{RunID: text}, nil
 	}
 	cut := strings.LastIndex(text, "/")
-	if cut > 0 && repository.MatchString(text[:cut]) && runID.MatchString(text[cut+1:]) {
+	if cut > 0 && repository.MatchString(text[:cut]) && isRun(text[cut+1:]) {
 		return Subject{Repository: text[:cut], RunID: text[cut+1:]}, nil
 	}
 	return Subject{}, fmt.Errorf("%q names neither a run nor a host: %s", text, Forms)
 }
+
+// isRun reports whether a text is the id of a run, or of a slot, which stands for one.
+func isRun(text string) bool { return runID.MatchString(text) || slot.MatchString(text) }
+
+// InPool reports whether the subject is a slot of a job pool, or the launches of a warm pool: no run of GitHub.
+func (s Subject) InPool() bool { return strings.Contains(s.RunID, ":") }
 
 // parseURL reads /owner/name/actions/runs/RUN, with what GitHub puts behind it (/job/JOB, /attempts/N). A GitHub
 // Enterprise Server has the same paths on a host of its own.
