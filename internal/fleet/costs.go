@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/fleet/costs"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy/budget"
 )
 
@@ -59,3 +60,13 @@ func (f *Fleet) Budgets(ctx context.Context, now time.Time) (uses []BudgetUse, r
 
 // NewBudgetSweep begins a sweep that reports budgets that are near their end or used up.
 func (f *Fleet) NewBudgetSweep() *costs.BudgetSweep { return f.budgets.NewSweep() }
+
+// running are the jobs that hosts run, by host key.
+func (f *Fleet) running(ctx context.Context, records []lifecycle.Record, now time.Time) (map[string]lifecycle.Job, error) {
+	on, err := f.explain.JobsOn(ctx, records, now)
+	jobs := make(map[string]lifecycle.Job, len(on))
+	for key, j := range on {
+		jobs[key] = j.Job
+	}
+	return jobs, err
+}

@@ -254,7 +254,7 @@ func TestCostOfJobsOfAPool(t *testing.T) {
 	inJobWorld(t, func(ctx context.Context, t *testing.T, w *world) {
 		w.hub.queue(ctx, poolJob(1, time.Now()), time.Minute)
 		w.until("it runs", time.Minute, w.ran(1))
-		reader := w.newFleet("b", priced)
+		reader := w.newFleet("b", priced, func(o *fleet.Options) { withJobs(o, w.hub, 4) })
 		report := func(by fleet.CostBy) fleet.CostReport {
 			got, err := reader.Costs(ctx, fleet.CostQuery{By: by, Repository: repository}, time.Now())
 			if err != nil {
@@ -264,6 +264,10 @@ func TestCostOfJobsOfAPool(t *testing.T) {
 		}
 		if got := report(fleet.CostByJob); len(got.Rows) != 1 || got.Rows[0].Job.ID != 0 {
 			t.Errorf("while it runs: %+v", got.Rows)
+		}
+		w.until("a webhook has said what its host runs", time.Minute, func() bool { return w.turns().Open[0].Runs == 1 })
+		if got := report(fleet.CostByRun); len(got.Rows) != 1 || got.Rows[0].RunID != "1" || got.Rows[0].Attempt != 1 {
+			t.Errorf("by run, while it runs: %+v", got.Rows)
 		}
 		w.hub.queue(ctx, poolJob(2, time.Now()), 2*time.Minute)
 		w.until("both are over", 10*time.Minute, w.allOver)

@@ -249,7 +249,7 @@ func (f *Fleet) lowerRooms(o Options, health *hosts.GitHubHealth) {
 // upperRooms makes the rooms above those of lowerRooms.
 func (f *Fleet) upperRooms(o Options) {
 	if o.Prices != nil {
-		f.costs = &costs.Costs{Store: o.Store, Prices: *o.Prices, Ops: f.ops, Calls: o.CallsMade != nil}
+		f.costs = &costs.Costs{Store: o.Store, Prices: *o.Prices, Ops: f.ops, Calls: o.CallsMade != nil, Running: f.running}
 	}
 	if o.Prices != nil && o.CallsMade != nil {
 		f.keeper = &costs.Keeper{Store: o.Store, Made: o.CallsMade, Replica: o.Replica, Log: o.Log.Named("calls")}

@@ -21,6 +21,8 @@ type Costs struct {
 	Store  ports.Store
 	Prices price.List
 	Ops    *op.Driver
+	// Running finds the jobs that hosts run, by host key; nil: none is known.
+	Running func(ctx context.Context, records []lifecycle.Record, now time.Time) (map[string]lifecycle.Job, error)
 	// Calls: the calls to AWS are kept, and so are in reports.
 	Calls bool
 }
@@ -94,8 +96,15 @@ func (c *Costs) read(ctx context.Context, b *builder, now time.Time) error {
 		if err != nil {
 			return err
 		}
+		jobs, err := c.jobsOfPools(ctx, got.Items, now)
+		if err != nil {
+			return err
+		}
 		for _, r := range got.Items {
 			for _, cycle := range r.Cycles() {
+				if j, ok := jobs[r.HostKey]; ok && cycle.Repository != "" && cycle.RunID == "" {
+					cycle.User = meter.User{Repository: j.Repository, Workflow: j.Workflow, RunID: j.RunID, Attempt: j.RunAttempt}
+				}
 				seen[cycleKey{r.HostKey, cycle.From}] = true
 				if err := b.addCycle(cycle, r.HostKey, cycle.Entries(r.Metered(), now)); err != nil {
 					return err
@@ -106,6 +115,15 @@ func (c *Costs) read(ctx context.Context, b *builder, now time.Time) error {
 			return c.readDays(ctx, b, seen, now)
 		}
 	}
+}
+
+// jobsOfPools finds the jobs of hosts of job pools. Their records name the run only once the job is over.
+func (c *Costs) jobsOfPools(ctx context.Context, records []lifecycle.Record, now time.Time) (map[string]lifecycle.Job, error) {
+	of := slices.DeleteFunc(slices.Clone(records), func(r lifecycle.Record) bool { return r.JobsOf == "" || r.RunID == "" })
+	if c.Running == nil || len(of) == 0 {
+		return nil, nil
+	}
+	return c.Running(ctx, of, now)
 }
 
 // maxPage is how many records are read at once.
