@@ -156,10 +156,12 @@ func TestExplainTellsOfRefusedJobs(t *testing.T) {
 		w.hub.queue(ctx, queuedJob(6, "7", "remuda-small", "gpu"), time.Second)
 		w.hub.queue(ctx, queuedJob(7, "8", "8"), time.Second)
 		w.hub.queue(ctx, queuedJob(8, "9", "ubuntu-latest"), time.Second)
+		w.hub.queue(ctx, queuedJob(9, "10", "remuda-xlarge"), time.Second)
 		time.Sleep(20 * time.Minute)
 		for run, want := range map[string]string{
-			"6": `Z refuse_job: job 5 gets no host: no pool has the label "remuda-smal"; did you mean remuda-small, of pool jobs?.`,
-			"7": `Z refuse_job: job 6 gets no host: pool jobs has not all of its labels, it lacks ["gpu"].`,
+			"6":  `Z refuse_job: job 5 gets no host: no pool has the label "remuda-smal"; did you mean remuda-small, of pool jobs?.`,
+			"10": `Z refuse_job: job 9 gets no host: no pool has the label "remuda-xlarge"; of those that begin alike the nearest is remuda-small, of pool jobs.`,
+			"7":  `Z refuse_job: job 6 gets no host: pool jobs has not all of its labels, it lacks ["gpu"].`,
 			"8": "Z refuse_job: job 7 names the id of its run, and nothing was provisioned for the run: " +
 				"call Provision in a job before it, or add a rule with webhook: true for acme/app.",
 			"2": "Z refuse_job: job 1 gets no host: run 2 is of a fork, and job pool jobs takes none.",

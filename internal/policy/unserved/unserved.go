@@ -54,37 +54,94 @@ func LacksDefaults(id int64, labels []string, pool string) lifecycle.Reason {
 // mislabeled says which of the labels no pool has beside the others, with what it may have meant; empty: none is like those of a pool. Only
 // the pools count that the repository may use.
 func mislabeled(j lifecycle.WorkflowJob, own []string, pools map[string]Pool) string {
-	for _, name := range slices.Sorted(maps.Keys(pools)) {
-		p := pools[name]
-		if !policy.ServesRepository(p.Repositories, j.Repository) {
+	usable := map[string]Pool{}
+	for name, p := range pools {
+		if policy.ServesRepository(p.Repositories, j.Repository) {
+			usable[name] = p
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(usable)) {
+		if why := nearly(own, name, usable[name]); why != "" {
+			return why
+		}
+	}
+	return begunAlike(own, usable)
+}
+
+// nearly says which of the labels are misspelled for a pool, or which a pool lacks that has others of them; empty: it has none.
+func nearly(own []string, name string, p Pool) string {
+	var lacks []string
+	meant := ""
+	for _, label := range own {
+		if slices.ContainsFunc(p.Own, func(l string) bool { return strings.EqualFold(l, label) }) {
 			continue
 		}
-		var lacks []string
-		meant := ""
-		for _, label := range own {
-			if slices.ContainsFunc(p.Own, func(l string) bool { return strings.EqualFold(l, label) }) {
-				continue
-			}
-			lacks = append(lacks, label)
-			if near := near(label, p.Own); near != "" {
-				meant = fmt.Sprintf("no pool has the label %q; did you mean %s, of pool %s?", label, near, name)
+		lacks = append(lacks, label)
+		if near := near(label, p.Own, isTypo); near != "" {
+			meant = fmt.Sprintf("no pool has the label %q; did you mean %s, of pool %s?", label, near, name)
+		}
+	}
+	switch {
+	case meant != "":
+		return meant
+	case len(lacks) < len(own):
+		return fmt.Sprintf("pool %s has not all of its labels, it lacks %q", name, lacks)
+	}
+	return ""
+}
+
+// begunAlike says which of the labels begins as the labels of all pools do, and which of those is nearest to it; empty: none.
+func begunAlike(own []string, pools map[string]Pool) string {
+	beginnings := shared(pools)
+	poolOf := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(pools)) {
+		for _, l := range pools[name].Own {
+			if _, ok := poolOf[l]; !ok && slices.Contains(beginnings, beginning(l)) {
+				poolOf[l] = name
 			}
 		}
-		switch {
-		case meant != "":
-			return meant
-		case len(lacks) < len(own):
-			return fmt.Sprintf("pool %s has not all of its labels, it lacks %q", name, lacks)
+	}
+	known := slices.Sorted(maps.Keys(poolOf))
+	for _, label := range own {
+		of := slices.DeleteFunc(slices.Clone(known), func(l string) bool { return beginning(l) != beginning(label) })
+		if near := near(label, of, anyDistance); near != "" {
+			return fmt.Sprintf("no pool has the label %q; of those that begin alike the nearest is %s, of pool %s", label, near, poolOf[near])
 		}
 	}
 	return ""
 }
 
+// shared are the beginnings that each pool has a label with, so that they are those of the fleet and of no other runners.
+func shared(pools map[string]Pool) []string {
+	in := map[string]int{}
+	for _, p := range pools {
+		var of []string
+		for _, l := range p.Own {
+			of = append(of, beginning(l))
+		}
+		slices.Sort(of)
+		for _, b := range slices.Compact(of) {
+			in[b]++
+		}
+	}
+	maps.DeleteFunc(in, func(b string, n int) bool { return b == "" || n < len(pools) })
+	return slices.Collect(maps.Keys(in))
+}
+
+// beginning is the first word of a label of several, with what divides it from the next: "remuda-" of "remuda-small". Empty: it is one word.
+func beginning(label string) string {
+	return strings.ToLower(label[:strings.IndexAny(label, "-_.")+1])
+}
+
 // hosted are the beginnings of the labels of GitHub's own runners, which are no misspellings.
 var hosted = []string{"ubuntu-", "windows-", "macos-"}
 
-// near is the label that differs in at most every fourth letter, or "".
-func near(label string, known []string) string {
+// isTypo: at most every fourth letter differs. anyDistance has no bound.
+func isTypo(distance, letters int) bool { return distance <= letters/4 }
+func anyDistance(int, int) bool         { return true }
+
+// near is the label that differs in the fewest letters and in few enough, or "".
+func near(label string, known []string, fewEnough func(distance, letters int) bool) string {
 	lower := strings.ToLower(label)
 	const longest = 64 // a workflow's author chose it
 	if len(lower) > longest || slices.ContainsFunc(hosted, func(h string) bool { return strings.HasPrefix(lower, h) }) {
@@ -92,7 +149,7 @@ func near(label string, known []string) string {
 	}
 	best, least := "", 0
 	for _, k := range known {
-		if d := nearest.Distance(lower, strings.ToLower(k)); d <= len(k)/4 && (best == "" || d < least) {
+		if d := nearest.Distance(lower, strings.ToLower(k)); fewEnough(d, len(k)) && (best == "" || d < least) {
 			best, least = k, d
 		}
 	}

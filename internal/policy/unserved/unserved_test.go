@@ -34,6 +34,10 @@ func TestWhy(t *testing.T) {
 		"GitHub's own":                      {[]string{"ubuntu-latest"}, "acme/app", lifecycle.ReasonOtherRunners, "for other runners", false},
 		"default labels alone":              {[]string{"self-hosted", "linux"}, "acme/app", lifecycle.ReasonOtherRunners, "", false},
 		"short and different":               {[]string{"cpx"}, "acme/app", lifecycle.ReasonOtherRunners, "", false},
+		"another size":                      {[]string{"self-hosted", "Remuda-xlarge"}, "acme/app", lifecycle.ReasonLabelUnknown, `no pool has the label "Remuda-xlarge"; of those that begin alike the nearest is remuda-small, of pool ci`, true},
+		"another size, of a pool of others": {[]string{"web-server"}, "acme/app", lifecycle.ReasonOtherRunners, "", false},
+		"pools that begin differently":      {[]string{"remuda-xlarge"}, "acme/web", lifecycle.ReasonOtherRunners, "", false},
+		"one word":                          {[]string{"remuda"}, "acme/app", lifecycle.ReasonOtherRunners, "", false},
 		"no labels":                         {nil, "acme/app", lifecycle.ReasonOtherRunners, "", false},
 		"long":                              {[]string{strings.Repeat("remuda-small", 20)}, "acme/app", lifecycle.ReasonOtherRunners, "", false},
 	} {
@@ -52,5 +56,19 @@ func TestLabelsOfGitHub(t *testing.T) {
 	why, expected := unserved.Why(lifecycle.WorkflowJob{Repository: "acme/app", Labels: []string{"ubuntu-24.04"}}, pools)
 	if why.Code != lifecycle.ReasonOtherRunners || expected {
 		t.Errorf("got %+v", why)
+	}
+}
+
+// What all pools begin their labels with is that of the fleet, whatever else they have.
+func TestTheNearestOfThoseThatBeginAlike(t *testing.T) {
+	pool := func(labels ...string) unserved.Pool {
+		return unserved.Pool{PoolLabels: policy.PoolLabels{Own: labels}, Repositories: []string{"acme/*"}}
+	}
+	pools := map[string]unserved.Pool{"a": pool("ci-small", "gpu-fast"), "b": pool("arm", "ci-medium"), "c": pool("ci-2xlarge")}
+	for label, want := range map[string]string{"ci-4xlarge-spot": "ci-2xlarge, of pool c", "ci-smart": "ci-small, of pool a", "gpu-of-others": "", "arm-of-others": ""} {
+		why, expected := unserved.Why(lifecycle.WorkflowJob{Repository: "acme/app", Labels: []string{label}}, pools)
+		if expected != (want != "") || !strings.Contains(why.Text, want) {
+			t.Errorf("%s: got %+v, want %q", label, why, want)
+		}
 	}
 }
