@@ -90,12 +90,14 @@ type Request struct {
 	// is made. The machines of a batch may be missing from the cloud's answers until NotBefore.
 	Failures  int       `json:"failures,omitempty"`
 	NotBefore time.Time `json:"notBefore,omitzero"`
-	// Shortage says what the last launch lacked.
-	Shortage string `json:"shortage,omitempty"`
+	// Shortage says what the last launch lacked, and ShortSince since when each launch was short.
+	Shortage   string    `json:"shortage,omitempty"`
+	ShortSince time.Time `json:"shortSince,omitzero"`
 	// Refused: what the call of a batch lacked was refused, which is no shortage.
 	Refused bool `json:"refused,omitempty"`
-	// QuotaReason says which limit on hosts keeps the request from taking more, and which runs have those hosts.
-	QuotaReason string `json:"full,omitempty"`
+	// QuotaReason says which limit on hosts keeps the request from taking more, and which runs have those hosts; QuotaSince since when one does.
+	QuotaReason string    `json:"full,omitempty"`
+	QuotaSince  time.Time `json:"fullSince,omitzero"`
 
 	// ReleasedAt is when the run was released; no host is taken after it.
 	ReleasedAt time.Time `json:"releasedAt,omitzero"`

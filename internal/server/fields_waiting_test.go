@@ -24,6 +24,14 @@ func waits(f *fieldWorld) {
 	}
 }
 
+// limited is a request that a limit keeps.
+func limited(f *fieldWorld) {
+	f.must(f.store.CreateRequest(f.t.Context(), lifecycle.Request{
+		Repository: repository, RunID: "7", RequestID: "limited", Kind: lifecycle.RequestByCaller, Spec: lifecycle.Spec{Pool: "full", Count: 1, MinimumCount: 1},
+		QuotaReason: "acme has 3 of 3 hosts", QuotaSince: at(1), CreatedAt: time.Now(), Deadline: at(1), DueAt: time.Now(), Version: 1,
+	}))
+}
+
 func waitsFor(f *fieldWorld, id int64, since time.Time) {
 	f.must(f.store.CreateJob(f.t.Context(), lifecycle.Job{
 		ID: id, Name: "build", Repository: repository, RunID: "7", Pool: "full", Scope: repository, State: lifecycle.JobWaiting, QueuedAt: since, Version: 1,
@@ -70,6 +78,13 @@ var waitingRows = []fieldRow{
 		want: &remudav1.ListWaitingResponse{Waits: []*remudav1.Wait{{
 			Pool: "full", Repository: repository, RunId: "7", JobId: 70, JobName: "build", BeginTime: recently, MissingCount: 1, Line: "the only one",
 			ReasonCode: "job_waiting", Reason: "no host was asked for yet", Next: "The pool asks for one within seconds.",
+		}}},
+	},
+	{
+		method: "ListWaiting", prepare: limited, req: &remudav1.ListWaitingRequest{},
+		want: &remudav1.ListWaitingResponse{Waits: []*remudav1.Wait{{
+			Pool: "full", Repository: repository, RunId: "7", RequestId: "limited", BeginTime: recently, MissingCount: 1,
+			ReasonCode: "quota", Reason: "acme has 3 of 3 hosts", ReasonTime: stamp(1), Next: "It gets hosts once there is room, and waits until 00:01:00Z.",
 		}}},
 	},
 	{

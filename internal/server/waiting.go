@@ -34,7 +34,7 @@ func (s *service) ListWaiting(ctx context.Context, req *remudav1.ListWaitingRequ
 		resp.Waits = append(resp.Waits, &remudav1.Wait{
 			Pool: w.Pool, Repository: w.Repository, RunId: w.RunID, RequestId: w.RequestID, JobId: w.Job.ID, JobName: line.First(w.Job.Name),
 			BeginTime: timestamppb.New(w.Since), MissingCount: bounded(w.Missing), Line: w.Line,
-			ReasonCode: string(w.Code), Reason: w.Text, Next: w.Next,
+			ReasonCode: string(w.Code), Reason: w.Text, Next: w.Next, ReasonTime: timestampOrNil(w.Answer.Since),
 		})
 	}
 	return resp, nil

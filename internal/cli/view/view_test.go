@@ -106,6 +106,18 @@ i-works  running,retiring  default  acme/web    42 #2  build  yes   2026-01-01T1
 	compare(t, want, text(t, view.Hosts([]*remudav1.Instance{host}, now, true)))
 }
 
+func TestWaitsWide(t *testing.T) {
+	wait := &remudav1.Wait{
+		Pool: "default", Repository: "acme/shop", RunId: "41", RequestId: "asked", BeginTime: in(-time.Hour), MissingCount: 2,
+		ReasonCode: "quota", Reason: "acme has 3 of 3 hosts", ReasonTime: in(-time.Minute), Next: "It gets hosts once there is room.",
+	}
+	const want = `
+WAITS                 POOL     REPOSITORY  RUN  JOB  MISSING  WHY    REASON                 WHY SINCE             LINE  NEXT                               REQUEST
+2026-01-01T11:00:00Z  default  acme/shop   41   -    2        quota  acme has 3 of 3 hosts  2026-01-01T11:59:00Z  -     It gets hosts once there is room.  asked
+`
+	compare(t, want, text(t, view.Waits([]*remudav1.Wait{wait}, now, true)))
+}
+
 func TestFilter(t *testing.T) {
 	tests := map[string]struct {
 		filter view.Filter

@@ -13,7 +13,7 @@ import (
 func Waits(waits []*remudav1.Wait, now time.Time, wide bool) table.Table {
 	t := table.Table{Head: []string{"WAITS", "POOL", "REPOSITORY", "RUN", "JOB", "MISSING", "WHY", "REASON"}}
 	if wide {
-		t.Head = append(t.Head, "LINE", "NEXT", "REQUEST")
+		t.Head = append(t.Head, "WHY SINCE", "LINE", "NEXT", "REQUEST")
 	}
 	c := clock{now, wide}
 	for _, w := range waits {
@@ -23,7 +23,7 @@ func Waits(waits []*remudav1.Wait, now time.Time, wide bool) table.Table {
 		}
 		row := table.Row(c.age(at(w.GetBeginTime())), w.GetPool(), w.GetRepository(), w.GetRunId(), job, fmt.Sprint(w.GetMissingCount()), w.GetReasonCode(), w.GetReason())
 		if wide {
-			row = append(row, table.Row(w.GetLine(), w.GetNext(), w.GetRequestId())...)
+			row = append(row, table.Row(c.age(at(w.GetReasonTime())), w.GetLine(), w.GetNext(), w.GetRequestId())...)
 		}
 		t.Rows = append(t.Rows, row)
 	}

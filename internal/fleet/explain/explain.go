@@ -143,8 +143,8 @@ func askedSentence(q lifecycle.Request, why waiting.Answer, now time.Time) strin
 	if q.Released() {
 		return fmt.Sprintf("%s and was released at %s before it was ready.", asked, hosts.ClockTime(q.ReleasedAt))
 	}
-	return fmt.Sprintf("%s; it has taken %d, with %s left: %s. %s",
-		asked, len(q.Taken), max(0, q.Deadline.Sub(now)).Round(time.Second), why.Text, why.Next)
+	return fmt.Sprintf("%s; it has taken %d, with %s left: %s%s. %s",
+		asked, len(q.Taken), max(0, q.Deadline.Sub(now)).Round(time.Second), why.Text, sinceOf(why), why.Next)
 }
 
 // ofAttempt names the attempt of a run that a request is of, where it is known.

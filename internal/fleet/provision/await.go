@@ -258,7 +258,7 @@ func (p *Provision) giveUpLost(ctx context.Context, now time.Time) (op.Progress,
 		if r, ok := p.hosts[t.HostKey]; ok && hosts.Serves(r, p.q) {
 			q.Taken = append(q.Taken, t)
 		} else if ok {
-			q.Shortage = fmt.Sprintf("host %s was lost: %s", t.InstanceID, r.Reason)
+			q.ShortOf(fmt.Sprintf("host %s was lost: %s", t.InstanceID, r.Reason), now)
 		}
 	}
 	return p.write(ctx, q, now, func() {})

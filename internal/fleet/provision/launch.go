@@ -207,13 +207,16 @@ func (p *Provision) closeLaunch(ctx context.Context, now time.Time) (op.Progress
 		return op.Again, err
 	}
 	q, short, refused := p.q, p.launcher.Short, p.launcher.refused
-	q.Launch, q.Shortage, q.QuotaReason = nil, "", ""
+	q.Launch = nil
+	q.KeptByLimit("", now)
 	for _, r := range p.unrecorded {
 		q.Taken = append(slices.Clip(q.Taken), lifecycle.Taken{HostKey: r.HostKey, InstanceID: r.InstanceID})
 	}
 	fellBack := false
-	if short != nil {
-		q.Shortage = short.Reason
+	if short == nil {
+		q.ShortOf("", now)
+	} else {
+		q.ShortOf(short.Reason, now)
 		fellBack = q.Spec.UsageClass == lifecycle.UsageSpot && q.Spec.AllowOnDemand && !q.OnDemand
 		q.OnDemand = q.OnDemand || fellBack
 		p.Events.RecordEffect(op.RequestEvent(q, lifecycle.ActionLaunch, lifecycle.Reason{Code: lifecycle.ReasonShortage, Text: short.Error()}, now))

@@ -70,7 +70,7 @@ func (p *Provision) reserveQuota(ctx context.Context, now time.Time) (op.Progres
 	rooms := p.booking.rooms
 	p.booking.rooms = nil
 	if short < 0 {
-		p.q.QuotaReason = "" // with the next write
+		p.q.KeptByLimit("", now) // with the next write
 	}
 	if short < 0 || p.lacks() > 0 {
 		p.search = selecting
@@ -192,7 +192,9 @@ func (p *Provision) waitToLaunch(ctx context.Context, why string, event lifecycl
 		return op.Again, nil
 	}
 	q := p.q
-	q.QuotaReason = why
+	if q.QuotaReason = why; event.Code == lifecycle.ReasonQuota { // a pause has its own time
+		q.KeptByLimit(why, now)
+	}
 	return p.write(ctx, q, now, func() {
 		p.Events.RecordEffect(op.RequestEvent(q, lifecycle.ActionKeep, event, now))
 	})
@@ -244,7 +246,8 @@ func (p *Provision) reserveLaunch(ctx context.Context, now time.Time) (op.Progre
 		return op.Again, nil
 	}
 	q := p.q
-	q.Launch, q.QuotaReason = nil, p.env.quotaReason(room, q, p.q.Launch.Count)
+	q.Launch = nil
+	q.KeptByLimit(p.env.quotaReason(room, q, p.q.Launch.Count), now)
 	return p.write(ctx, q, now, func() {
 		p.retryAt, p.search, p.launcher = now.Add(p.env.Timing.Relaunch), waiting, Launcher{}
 	})

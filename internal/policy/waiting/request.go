@@ -22,15 +22,15 @@ func WhyRequest(f RequestFacts) Answer {
 	until := fmt.Sprintf("until %s", q.Deadline.UTC().Format("15:04:05Z"))
 	switch {
 	case q.Missing() > 0 && f.Pause.On():
-		return Answer{lifecycle.Because(lifecycle.ReasonPoolPaused, "%s", f.Pause), "It gets hosts once the pool is resumed, and waits " + until + "."}
+		return answer(lifecycle.Because(lifecycle.ReasonPoolPaused, "%s", f.Pause), "It gets hosts once the pool is resumed, and waits "+until+".").since(f.Pause.Since)
 	case q.Missing() > 0 && q.QuotaReason != "":
-		return Answer{lifecycle.Because(lifecycle.ReasonQuota, "%s", q.QuotaReason), "It gets hosts once there is room, and waits " + until + "."}
+		return answer(lifecycle.Because(lifecycle.ReasonQuota, "%s", q.QuotaReason), "It gets hosts once there is room, and waits "+until+".").since(q.QuotaSince)
 	case q.Missing() > 0 && q.Shortage != "":
-		return Answer{lifecycle.Because(lifecycle.ReasonShortage, "the last launch was short: %s", q.Shortage), "The launch is tried again " + until + "."}
+		return answer(lifecycle.Because(lifecycle.ReasonShortage, "the last launch was short: %s", q.Shortage), "The launch is tried again "+until+".").since(q.ShortSince)
 	case f.GitHubAway:
-		return Answer{lifecycle.Because(lifecycle.ReasonGitHubUnavailable, "GitHub does not answer, so no host can register"), "Its hosts register when GitHub answers again; it waits " + until + "."}
+		return answer(lifecycle.Because(lifecycle.ReasonGitHubUnavailable, "GitHub does not answer, so no host can register"), "Its hosts register when GitHub answers again; it waits "+until+".")
 	case q.Missing() > 0:
-		return Answer{lifecycle.Because(lifecycle.ReasonRequestOpen, "%d of %d hosts are taken", len(q.Taken), q.Spec.Count), "The others are taken from the pool or launched " + until + "."}
+		return answer(lifecycle.Because(lifecycle.ReasonRequestOpen, "%d of %d hosts are taken", len(q.Taken), q.Spec.Count), "The others are taken from the pool or launched "+until+".")
 	}
-	return Answer{lifecycle.Because(lifecycle.ReasonWaitingForRegistration, "all %d hosts are taken, and some boot or register", q.Spec.Count), "It is complete when all are ready, and waits " + until + "."}
+	return answer(lifecycle.Because(lifecycle.ReasonWaitingForRegistration, "all %d hosts are taken, and some boot or register", q.Spec.Count), "It is complete when all are ready, and waits "+until+".")
 }

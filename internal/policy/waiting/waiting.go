@@ -39,6 +39,16 @@ type Facts struct {
 type Answer struct {
 	lifecycle.Reason
 	Next string
+	// Since is when that which keeps it began; zero: it is not known, or nothing does.
+	Since time.Time
+}
+
+func answer(why lifecycle.Reason, next string) Answer { return Answer{Reason: why, Next: next} }
+
+// since is the answer with when that which keeps the job or request began.
+func (a Answer) since(at time.Time) Answer {
+	a.Since = at
+	return a
 }
 
 // Why answers for a job that waits. The order of the cases is that in which the causes are to be mended: no host comes of a launch
@@ -46,20 +56,20 @@ type Answer struct {
 func Why(f Facts, now time.Time) Answer {
 	switch slot := f.Slot(); {
 	case f.Pause.On():
-		return Answer{lifecycle.Because(lifecycle.ReasonPoolPaused, "%s", f.Pause), "It gets a host once the pool is resumed."}
+		return answer(lifecycle.Because(lifecycle.ReasonPoolPaused, "%s", f.Pause), "It gets a host once the pool is resumed.").since(f.Pause.Since)
 	case f.Budget != nil && !f.askedFor():
-		return Answer{f.Budget.Reason(), "It gets a host " + f.Budget.Until() + "."}
+		return answer(f.Budget.Reason(), "It gets a host "+f.Budget.Until()+".")
 	case f.Job.PassedOver(now):
 		return f.passedOver()
 	case slot != nil:
 		return f.assigned(*slot)
 	case len(f.Open) >= f.Maximum:
-		return Answer{
+		return answer(
 			lifecycle.Because(lifecycle.ReasonPoolFull, "pool %s has %d of %d hosts, its maximum, and %d of them are at work", f.Job.Pool, len(f.Open), f.Maximum, f.started()),
-			"It gets a host when one of them is free" + f.behind() + ".",
-		}
+			"It gets a host when one of them is free"+f.behind()+".",
+		).since(f.fullSince())
 	}
-	return Answer{lifecycle.Because(lifecycle.ReasonJobWaiting, "no host was asked for yet"), "The pool asks for one within seconds."}
+	return answer(lifecycle.Because(lifecycle.ReasonJobWaiting, "no host was asked for yet"), "The pool asks for one within seconds.")
 }
 
 // Line says which of the waiting jobs it is: "the 3rd of 7". Empty: its place is unknown.
@@ -106,6 +116,16 @@ func (f Facts) started() (n int) {
 	return n
 }
 
+// fullSince is since when the pool has had all of its hosts: since the last of them was asked for.
+func (f Facts) fullSince() (at time.Time) {
+	for _, s := range f.Open {
+		if s.AssignedAt.After(at) {
+			at = s.AssignedAt
+		}
+	}
+	return at
+}
+
 func (f Facts) behind() string {
 	switch {
 	case f.Place > 2:
@@ -121,10 +141,10 @@ func (f Facts) passedOver() Answer {
 	if f.Job.Passed > 1 {
 		times = fmt.Sprintf("%d times in a row", f.Job.Passed)
 	}
-	return Answer{
+	return answer(
 		lifecycle.Because(lifecycle.ReasonPassedOver, "a host was asked for it %s and got no job, so the jobs behind it come first", times),
 		fmt.Sprintf("It has its turn again at %s.", f.Job.NotBefore.UTC().Format("15:04:05Z")),
-	}
+	)
 }
 
 // assigned answers for a job for which a host was asked.
@@ -133,18 +153,18 @@ func (f Facts) assigned(s slots.Slot) Answer {
 	q := f.Request
 	switch {
 	case f.GitHubAway:
-		return Answer{lifecycle.Because(lifecycle.ReasonGitHubUnavailable, "GitHub does not answer, so no host can register for it"), "Its host registers when GitHub answers again."}
+		return answer(lifecycle.Because(lifecycle.ReasonGitHubUnavailable, "GitHub does not answer, so no host can register for it"), "Its host registers when GitHub answers again.")
 	case q != nil && q.QuotaReason != "" && q.Missing() > 0:
-		return Answer{lifecycle.Because(lifecycle.ReasonQuota, "%s", q.QuotaReason), "It gets a host when one of those is free."}
+		return answer(lifecycle.Because(lifecycle.ReasonQuota, "%s", q.QuotaReason), "It gets a host when one of those is free.").since(q.QuotaSince)
 	case q != nil && q.Shortage != "" && q.Missing() > 0:
-		return Answer{lifecycle.Because(lifecycle.ReasonShortage, "the last launch was short: %s", q.Shortage),
-			fmt.Sprintf("The launch is tried again until %s, and then another host is asked for.", q.Deadline.UTC().Format("15:04:05Z"))}
+		return answer(lifecycle.Because(lifecycle.ReasonShortage, "the last launch was short: %s", q.Shortage),
+			fmt.Sprintf("The launch is tried again until %s, and then another host is asked for.", q.Deadline.UTC().Format("15:04:05Z"))).since(q.ShortSince)
 	case s.Runner != "":
-		return Answer{lifecycle.Because(lifecycle.ReasonWaitingForFirstJob, "runner %s listens for it", s.Runner), given}
+		return answer(lifecycle.Because(lifecycle.ReasonWaitingForFirstJob, "runner %s listens for it", s.Runner), given)
 	case q != nil && len(q.Taken) > 0:
-		return Answer{lifecycle.Because(lifecycle.ReasonWaitingForRegistration, "host %s is on its way: it boots or registers", q.Taken[0].InstanceID), given}
+		return answer(lifecycle.Because(lifecycle.ReasonWaitingForRegistration, "host %s is on its way: it boots or registers", q.Taken[0].InstanceID), given)
 	}
-	return Answer{lifecycle.Because(lifecycle.ReasonRequestOpen, "a host was asked for at %s", s.AssignedAt.UTC().Format("15:04:05Z")), "It is taken from the pool or launched."}
+	return answer(lifecycle.Because(lifecycle.ReasonRequestOpen, "a host was asked for at %s", s.AssignedAt.UTC().Format("15:04:05Z")), "It is taken from the pool or launched.")
 }
 
 // ordinal is "1st", "2nd", "3rd", "4th".

@@ -117,6 +117,39 @@ func TestWhyAJobWaits(t *testing.T) {
 	}
 }
 
+// What keeps a job or a request says since when it does: the last host of a full pool since it was asked for.
+func TestSinceWhen(t *testing.T) {
+	ago := func(minutes int) time.Time { return now.Add(-time.Duration(minutes) * time.Minute) }
+	kept := func(change func(*lifecycle.Request)) *lifecycle.Request {
+		return request(func(q *lifecycle.Request) { q.QuotaSince, q.ShortSince = ago(3), ago(4); change(q) })
+	}
+	limit := kept(func(q *lifecycle.Request) { q.QuotaReason = "acme has 3 of 3 hosts" })
+	short := kept(func(q *lifecycle.Request) { q.Shortage = "no spot c5.large" })
+	paused := pause.Pause{Pool: "ci", Since: ago(7)}
+	full := []slots.Slot{started(slot(1, 1, "acme/app")), started(slot(2, 2, "acme/app"))}
+	full[1].AssignedAt = ago(9)
+	ofJob := func(change func(*waiting.Facts)) waiting.Answer { return waiting.Why(facts(change), now) }
+	for name, c := range map[string]struct {
+		got  waiting.Answer
+		want time.Time
+	}{
+		"a full pool": {ofJob(func(f *waiting.Facts) { f.Open, f.Maximum = full, 2 }), full[0].AssignedAt},
+		"a pause":     {ofJob(func(f *waiting.Facts) { f.Pause = paused }), ago(7)},
+		"a limit":     {ofJob(func(f *waiting.Facts) { f.Open, f.Request = []slots.Slot{slot(5, 7, "acme/app")}, limit }), ago(3)},
+		"a shortage":  {ofJob(func(f *waiting.Facts) { f.Open, f.Request = []slots.Slot{slot(5, 7, "acme/app")}, short }), ago(4)},
+		"nothing":     {ofJob(func(*waiting.Facts) {}), time.Time{}},
+
+		"a pause, of a request":    {waiting.WhyRequest(waiting.RequestFacts{Request: *limit, Pause: paused}), ago(7)},
+		"a limit, of a request":    {waiting.WhyRequest(waiting.RequestFacts{Request: *limit}), ago(3)},
+		"a shortage, of a request": {waiting.WhyRequest(waiting.RequestFacts{Request: *short}), ago(4)},
+		"nothing, of a request":    {waiting.WhyRequest(waiting.RequestFacts{Request: *kept(func(*lifecycle.Request) {})}), time.Time{}},
+	} {
+		if !c.got.Since.Equal(c.want) {
+			t.Errorf("%s: %s since %s, want %s", name, c.got.Code, c.got.Since, c.want)
+		}
+	}
+}
+
 func TestTheLine(t *testing.T) {
 	for want, f := range map[string]waiting.Facts{
 		"":                         {},

@@ -159,7 +159,9 @@ type Wait struct {
 	// Why it waits: a sentence for a person.
 	Reason string `protobuf:"bytes,11,opt,name=reason,proto3" json:"reason,omitempty"`
 	// What happens next: a sentence for a person.
-	Next          string `protobuf:"bytes,12,opt,name=next,proto3" json:"next,omitempty"`
+	Next string `protobuf:"bytes,12,opt,name=next,proto3" json:"next,omitempty"`
+	// Since when the limit, the shortage, the pause or the full pool keeps it; absent if it is something else.
+	ReasonTime    *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=reason_time,json=reasonTime,proto3" json:"reason_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -278,6 +280,13 @@ func (x *Wait) GetNext() string {
 	return ""
 }
 
+func (x *Wait) GetReasonTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ReasonTime
+	}
+	return nil
+}
+
 var File_remuda_v1_waiting_proto protoreflect.FileDescriptor
 
 const file_remuda_v1_waiting_proto_rawDesc = "" +
@@ -289,7 +298,7 @@ const file_remuda_v1_waiting_proto_rawDesc = "" +
 	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\browLimit\"P\n" +
 	"\x13ListWaitingResponse\x12%\n" +
 	"\x05waits\x18\x01 \x03(\v2\x0f.remuda.v1.WaitR\x05waits\x12\x12\n" +
-	"\x04more\x18\x02 \x01(\bR\x04more\"\xe3\x02\n" +
+	"\x04more\x18\x02 \x01(\bR\x04more\"\xa0\x03\n" +
 	"\x04Wait\x12\x12\n" +
 	"\x04pool\x18\x01 \x01(\tR\x04pool\x12\x1e\n" +
 	"\n" +
@@ -308,7 +317,9 @@ const file_remuda_v1_waiting_proto_rawDesc = "" +
 	" \x01(\tR\n" +
 	"reasonCode\x12\x16\n" +
 	"\x06reason\x18\v \x01(\tR\x06reason\x12\x12\n" +
-	"\x04next\x18\f \x01(\tR\x04nextB6Z4github.com/remuda-ci/remuda/proto/remuda/v1;remudav1b\x06proto3"
+	"\x04next\x18\f \x01(\tR\x04next\x12;\n" +
+	"\vreason_time\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"reasonTimeB6Z4github.com/remuda-ci/remuda/proto/remuda/v1;remudav1b\x06proto3"
 
 var (
 	file_remuda_v1_waiting_proto_rawDescOnce sync.Once
@@ -332,11 +343,12 @@ var file_remuda_v1_waiting_proto_goTypes = []any{
 var file_remuda_v1_waiting_proto_depIdxs = []int32{
 	2, // 0: remuda.v1.ListWaitingResponse.waits:type_name -> remuda.v1.Wait
 	3, // 1: remuda.v1.Wait.begin_time:type_name -> google.protobuf.Timestamp
-	2, // [2:2] is the sub-list for method output_type
-	2, // [2:2] is the sub-list for method input_type
-	2, // [2:2] is the sub-list for extension type_name
-	2, // [2:2] is the sub-list for extension extendee
-	0, // [0:2] is the sub-list for field type_name
+	3, // 2: remuda.v1.Wait.reason_time:type_name -> google.protobuf.Timestamp
+	3, // [3:3] is the sub-list for method output_type
+	3, // [3:3] is the sub-list for method input_type
+	3, // [3:3] is the sub-list for extension type_name
+	3, // [3:3] is the sub-list for extension extendee
+	0, // [0:3] is the sub-list for field type_name
 }
 
 func init() { file_remuda_v1_waiting_proto_init() }

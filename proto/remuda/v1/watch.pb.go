@@ -384,14 +384,14 @@ func (x *ListEventsResponse) GetFromTime() *timestamppb.Timestamp {
 // ExplainRunRequest names one workflow run, one job or one instance.
 type ExplainRunRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Repository of the run, "owner/name". Required with run_id. An owner may end in "_" and the short code of an enterprise (managed users).
+	// Repository of the run, "owner/name". Required with run_id, and not with instance_id. An owner may end in "_" and the short code of an enterprise (managed users).
 	Repository string `protobuf:"bytes,1,opt,name=repository,proto3" json:"repository,omitempty"`
 	// Id of the workflow run, 1 to 64 characters. A run without a Provision is NOT_FOUND.
 	RunId string `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	// EC2's id of a host, instead of a run. An unknown one is NOT_FOUND.
 	InstanceId string `protobuf:"bytes,3,opt,name=instance_id,json=instanceId,proto3" json:"instance_id,omitempty"`
-	// GitHub's id of a job, instead of a run: what is known of that job, and the history of its run. One that no webhook announced, or that
-	// the fleet does not serve, is NOT_FOUND.
+	// GitHub's id of a job: what is known of that job, and the history of its run. One that no webhook announced, or that the fleet does not
+	// serve, is NOT_FOUND. With repository and run_id, as a URL of GitHub has them, a job of another run is INVALID_ARGUMENT.
 	JobId         int64 `protobuf:"varint,4,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -550,7 +550,7 @@ const file_remuda_v1_watch_proto_rawDesc = "" +
 	"\xbaH\a\x1a\x05\x18\x90N(\x00R\browLimit\"w\n" +
 	"\x12ListEventsResponse\x12(\n" +
 	"\x06events\x18\x01 \x03(\v2\x10.remuda.v1.EventR\x06events\x127\n" +
-	"\tfrom_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\bfromTime\"\x92\b\n" +
+	"\tfrom_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\bfromTime\"\xb2\b\n" +
 	"\x11ExplainRunRequest\x12\x89\x03\n" +
 	"\n" +
 	"repository\x18\x01 \x01(\tB\xe8\x02\xbaH\xe4\x02\xba\x01\xdd\x02\n" +
@@ -560,10 +560,10 @@ const file_remuda_v1_watch_proto_rawDesc = "" +
 	"\x06run_id\x18\x02 \x01(\tB+\xbaH(\xd8\x01\x01r#2!^[0-9A-Za-z][0-9A-Za-z_.-]{0,63}$R\x05runId\x12N\n" +
 	"\vinstance_id\x18\x03 \x01(\tB-\xbaH*\xd8\x01\x01r%2#^[0-9A-Za-z][0-9A-Za-z_.:-]{0,127}$R\n" +
 	"instanceId\x12\x1e\n" +
-	"\x06job_id\x18\x04 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\x05jobId:\xbc\x03\xbaH\xb8\x03\x1ak\n" +
+	"\x06job_id\x18\x04 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\x05jobId:\xdc\x03\xbaH\xd8\x03\x1ak\n" +
 	"\x16explain_run.repository\x12%repository: must be given with run_id\x1a*this.repository != '' || this.run_id == ''\x1ag\n" +
-	"\x12explain_run.run_id\x12%run_id: must be given with repository\x1a*this.run_id != '' || this.repository == ''\x1a\xdf\x01\n" +
-	"\x17explain_run.instance_id\x12Iinstance_id: either it must be given, or job_id, or repository and run_id\x1ay(this.instance_id != '' ? 1 : 0) + (this.job_id != 0 ? 1 : 0) + (this.repository != '' || this.run_id != '' ? 1 : 0) == 1\"\\\n" +
+	"\x12explain_run.run_id\x12%run_id: must be given with repository\x1a*this.run_id != '' || this.repository == ''\x1a\xff\x01\n" +
+	"\x17explain_run.instance_id\x12Iinstance_id: either it must be given, or job_id, or repository and run_id\x1a\x98\x01this.instance_id != '' ? this.job_id == 0 && this.repository == '' && this.run_id == '' : this.job_id != 0 || this.repository != '' || this.run_id != ''\"\\\n" +
 	"\x12ExplainRunResponse\x12\x1c\n" +
 	"\tsentences\x18\x01 \x03(\tR\tsentences\x12(\n" +
 	"\x06events\x18\x02 \x03(\v2\x10.remuda.v1.EventR\x06eventsB6Z4github.com/remuda-ci/remuda/proto/remuda/v1;remudav1b\x06proto3"
