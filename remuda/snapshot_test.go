@@ -83,7 +83,7 @@ func TestSnapshotAnswersAsControld(t *testing.T) {
 		}
 	}
 	for _, command := range []string{
-		"ps", "ps --all", "ps --pool jobs", "ps --repository acme --state held", "runs", "pools", "services", "waiting", "waiting --pool jobs", "plan",
+		"ps", "ps --all", "ps --pool jobs", "ps --repository acme --state held", "runs", "pools", "services", "waiting", "waiting --pool jobs", "plan", "plan --at 02:00", "plan --at 2026-11-30T09:30:00+01:00",
 		"cost", "cost --by run --since 5d", "cost --by day --since 25d", "cost --by workflow --run acme/shop/12", "cost --by job --since 5d", "cost --csv", "budgets",
 		"why acme/shop/41", "why acme/shop/40", "why acme/shop/39", "why acme/shop/50", "why 41", "why turn:jobs:1", "why acme/shop/99",
 		"why i-created", "why i-busy", "why i-quiet", "why i-held", "why i-orphan", "why i-interrupted", "why i-pooled", "why i-hot", "why i-fresh", "why i-job",

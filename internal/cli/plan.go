@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"google.golang.org/protobuf/types/known/timestamppb"
+
 	"github.com/remuda-ci/remuda/internal/cli/failure"
 	"github.com/remuda-ci/remuda/internal/cli/output"
 	"github.com/remuda-ci/remuda/internal/cli/view"
@@ -13,24 +15,38 @@ import (
 // mostDecisions is how many decisions a call has at most.
 const mostDecisions = 10_000
 
-// Plan says what the next scale-down would do with the fleet.
-func (a *App) Plan(ctx context.Context) error {
+// Plan says what the next scale-down would do with the fleet, or one at a later time.
+func (a *App) Plan(ctx context.Context, at string) error {
+	req, nothing := &remudav1.PlanScaleDownRequest{RowLimit: mostDecisions}, "The next scale-down has no host to judge."
+	if at != "" {
+		when, err := view.PlanTime(at, a.Now())
+		if err != nil {
+			return failure.Misused("--at: %w", err)
+		}
+		req.DecideTime, nothing = timestamppb.New(when), "A scale-down at that time has no host to judge."
+	}
 	s, err := a.open()
 	if err != nil {
 		return err
 	}
 	defer s.close()
 	return a.repeat(ctx, func(ctx context.Context) error {
-		resp, err := call(ctx, s, DefaultTimeout, "plan the next scale-down", s.fleet.PlanScaleDown, &remudav1.PlanScaleDownRequest{RowLimit: mostDecisions})
-		if err != nil {
+		resp, err := call(ctx, s, DefaultTimeout, "plan a scale-down", s.fleet.PlanScaleDown, req)
+		switch {
+		case err != nil:
 			return failure.WithRemedy(err, failure.Conflict, "Add `scale_down: {}` to controld's configuration; docs/policies.md#scale-down has its keys.")
-		}
-		if a.Output.ForPrograms() {
+		case a.Output.ForPrograms():
 			return output.Message(a.Stdout, a.Output, resp)
 		}
 		if n := resp.GetMoreDecisions(); n > 0 {
 			fmt.Fprintf(a.Stderr, "%d more hosts are left out.\n", n)
 		}
-		return a.print(view.Decisions(resp.GetDecisions()), "The next scale-down has no host to judge.")
+		if at != "" {
+			if err := a.print(view.PoolPlans(resp), ""); err != nil {
+				return err
+			}
+			fmt.Fprintln(a.Stdout)
+		}
+		return a.print(view.Decisions(resp.GetDecisions()), nothing)
 	})
 }

@@ -283,9 +283,9 @@ func (f *Fleet) Snapshot(ctx context.Context, now time.Time) (policy.Snapshot, [
 // ErrNoScaleDown says that there is no plan.
 var ErrNoScaleDown = scaledown.ErrNone
 
-// ScaleDownPlan is what the next scale-down would do; see scaledown.Scaler.Plan.
-func (f *Fleet) ScaleDownPlan(ctx context.Context, now time.Time) (scaledown.Plan, error) {
-	return f.scaledown.Plan(ctx, now)
+// ScaleDownPlan is what a scale-down would do at a time; the zero time: now. See scaledown.Scaler.Plan.
+func (f *Fleet) ScaleDownPlan(ctx context.Context, at, now time.Time) (scaledown.Plan, error) {
+	return f.scaledown.Plan(ctx, at, now)
 }
 
 // Pools are the configured pools, by name.

@@ -18,7 +18,7 @@ func TestThePlanOfTheNextScaleDown(t *testing.T) {
 	}
 	inScaleDown(t, policy.ScaleDown{Idle: []policy.Period{daily}}, 3, func(t *testing.T, s *scaleDownScene) {
 		before := s.store.Dump()
-		plan, err := s.fleet.ScaleDownPlan(t.Context(), time.Now())
+		plan, err := s.fleet.ScaleDownPlan(t.Context(), time.Time{}, time.Now())
 		if err != nil || len(plan.Decisions) != 3 {
 			t.Fatalf("%v: %+v", err, plan)
 		}
@@ -32,15 +32,15 @@ func TestThePlanOfTheNextScaleDown(t *testing.T) {
 		}
 		s.sweepDown()
 		time.Sleep(29 * time.Second)
-		if again, err := s.fleet.ScaleDownPlan(t.Context(), time.Now()); err != nil || !again.At.Equal(plan.At) {
+		if again, err := s.fleet.ScaleDownPlan(t.Context(), time.Time{}, time.Now()); err != nil || !again.At.Equal(plan.At) {
 			t.Errorf("within seconds it was planned again: %v", err)
 		}
 		time.Sleep(time.Second)
-		again, err := s.fleet.ScaleDownPlan(t.Context(), time.Now())
+		again, err := s.fleet.ScaleDownPlan(t.Context(), time.Time{}, time.Now())
 		if err != nil || len(again.Decisions) != 1 || again.Decisions[0].Action != lifecycle.ActionKeep {
 			t.Errorf("after the sweep: %v: %+v", err, again.Decisions)
 		}
-		if _, err := s.newFleet("without").ScaleDownPlan(t.Context(), time.Now()); !errors.Is(err, fleet.ErrNoScaleDown) {
+		if _, err := s.newFleet("without").ScaleDownPlan(t.Context(), time.Time{}, time.Now()); !errors.Is(err, fleet.ErrNoScaleDown) {
 			t.Errorf("without scale-down: %v", err)
 		}
 	})

@@ -32,7 +32,7 @@ func TestPlanOnly(t *testing.T) {
 	if done, err := f.NewScaleDownSweep().Step(context.Background(), at); err != nil || !done.Done {
 		t.Errorf("the sweep: %+v, %v", done, err)
 	}
-	plan, err := f.ScaleDownPlan(context.Background(), at)
+	plan, err := f.ScaleDownPlan(context.Background(), time.Time{}, at)
 	if err != nil || len(plan.Decisions) != 2 || plan.Decisions[0].InstanceID != "i-1" || plan.Decisions[0].Action != lifecycle.ActionTerminate {
 		t.Errorf("plan: %+v, %v", plan, err)
 	}

@@ -26,8 +26,6 @@ const (
 	shownHosts  = 100
 	shownRuns   = 200
 	shownCosts  = 200
-
-	shownDecisions = 300
 )
 
 // overview is how the fleet is now: budgets that are near their end, pools, what waits, and what happened just now.
@@ -241,25 +239,6 @@ func (p *page) services(ctx context.Context, _ *http.Request) (view, error) {
 		return v, err
 	}
 	v.Tables = []htmlTable{tableOf("", views.Services(resp.GetServices(), p.Now(), false), "No service is configured.")}
-	return v, nil
-}
-
-// plan is what the next scale-down would do.
-func (p *page) plan(ctx context.Context, _ *http.Request) (view, error) {
-	v := view{Title: "Plan"}
-	resp, err := p.Fleet.PlanScaleDown(ctx, &remudav1.PlanScaleDownRequest{RowLimit: shownDecisions})
-	if status.Code(err) == codes.FailedPrecondition { // no scale-down is configured
-		v.Text = []string{status.Convert(err).Message()}
-		return v, nil
-	}
-	if err != nil {
-		return v, err
-	}
-	v.Text = []string{fmt.Sprintf("What the next scale-down would do with each host, as of %s.", resp.GetDecideTime().AsTime().UTC().Format(time.TimeOnly))}
-	if n := resp.GetMoreDecisions(); n > 0 {
-		v.Text = append(v.Text, fmt.Sprintf("%d more are left out; remuda plan has them.", n))
-	}
-	v.Tables = []htmlTable{tableOf("", views.Decisions(resp.GetDecisions()), "There is no host to judge.")}
 	return v, nil
 }
 

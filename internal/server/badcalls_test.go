@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
@@ -76,6 +77,8 @@ func TestBadCalls(t *testing.T) {
 		"nothing at all":       {call: provision(func(r *remudav1.ProvisionRequest) { r.InstanceCount = proto.Int32(0) }), code: codes.InvalidArgument, field: "instance_count"},
 		"an endless run":       {call: provision(func(r *remudav1.ProvisionRequest) { r.MaxRuntime = durationpb.New(121 * time.Hour) }), code: codes.InvalidArgument, field: "max_runtime"},
 		"too many labels":      {call: provision(func(r *remudav1.ProvisionRequest) { r.Labels = strings.Split(strings.Repeat("x", 21), "") }), code: codes.InvalidArgument, field: "labels"},
+		"plan what is over":    {call: planAt(-2 * time.Minute), code: codes.InvalidArgument, field: "decide_time", says: "is over; it is 2"},
+		"plan too far ahead":   {call: planAt(8 * 24 * time.Hour), code: codes.InvalidArgument, field: "decide_time", says: "more than 7 days ahead"},
 		"watch a bad run":      {call: watch("%"), code: codes.InvalidArgument, field: "run_id"},
 	}
 	w := newWorld(t)
@@ -141,6 +144,13 @@ func terminate(id, reason string) func(context.Context, *world) error {
 func pools(req *remudav1.ListPoolsRequest) func(context.Context, *world) error {
 	return func(ctx context.Context, w *world) error {
 		_, err := w.ListPools(ctx, req)
+		return err
+	}
+}
+
+func planAt(ahead time.Duration) func(context.Context, *world) error {
+	return func(ctx context.Context, w *world) error {
+		_, err := w.PlanScaleDown(ctx, &remudav1.PlanScaleDownRequest{DecideTime: timestamppb.New(time.Now().Add(ahead))})
 		return err
 	}
 }

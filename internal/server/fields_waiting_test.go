@@ -5,6 +5,7 @@ import (
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
@@ -60,6 +61,12 @@ func happened(f *fieldWorld) {
 	anEvent(f)
 }
 
+// later is a time for which a period of its own keeps more hosts idle.
+var later = time.Now().UTC().Truncate(time.Minute).Add(3 * time.Hour)
+
+// plannedPools are what the schedules want at any time.
+var plannedPools = []*remudav1.PoolPlan{{Pool: "default"}, {Pool: "full", WantedFreshCount: 3}, {Pool: "spare"}}
+
 func launched(id string) *remudav1.Event {
 	return &remudav1.Event{EventTime: recently, Action: remudav1.Action_ACTION_LAUNCH, InstanceId: id, Reason: "it is needed"}
 }
@@ -93,7 +100,13 @@ var waitingRows = []fieldRow{
 	},
 	{
 		method: "PlanScaleDown", prepare: twoMachines, req: &remudav1.PlanScaleDownRequest{RowLimit: 1}, counted: []protoreflect.Name{"decisions"},
-		want: &remudav1.PlanScaleDownResponse{DecideTime: recently, Decisions: []*remudav1.Decision{{}}, MoreDecisions: 1},
+		want: &remudav1.PlanScaleDownResponse{
+			DecideTime: recently, ReadTime: recently, Decisions: []*remudav1.Decision{{}}, MoreDecisions: 1, Pools: plannedPools, KeptIdleCount: 2,
+		},
+	},
+	{
+		method: "PlanScaleDown", req: &remudav1.PlanScaleDownRequest{DecideTime: timestamppb.New(later)},
+		want: &remudav1.PlanScaleDownResponse{DecideTime: recently, ReadTime: recently, Pools: plannedPools, KeptIdleCount: 5},
 	},
 	{
 		method: "ListEvents", prepare: happened, req: &remudav1.ListEventsRequest{RowLimit: 1},

@@ -77,7 +77,11 @@ func newFieldWorld(t *testing.T) *fieldWorld {
 				return fmt.Sprint("https://github.com/", repository, "/", runID, "/", id)
 			},
 		}
-		o.ScaleDown = &fleet.ScaleDown{GitHub: o.GitHub.(*tokens)}
+		night, err := policy.ParsePeriod(later.Format("4 15 * * *"), "UTC", 5, policy.EvictOldest)
+		f.must(err)
+		always, err := policy.ParsePeriod("* * * * *", "UTC", 2, policy.EvictOldest)
+		f.must(err)
+		o.ScaleDown = &fleet.ScaleDown{GitHub: o.GitHub.(*tokens), Policy: policy.ScaleDown{Idle: []policy.Period{night, always}}}
 		o.Ensure = func(_ context.Context, dryRun bool) ([]resources.Resource, error) {
 			f.dryRun = append(f.dryRun, dryRun)
 			return []resources.Resource{{Kind: "queue", Name: "remuda-large-spot", Change: resources.Created, Detail: "it is not there"}}, nil

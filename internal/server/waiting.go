@@ -3,15 +3,11 @@ package server
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/line"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
@@ -66,23 +62,3 @@ func (s *service) ListEvents(ctx context.Context, req *remudav1.ListEventsReques
 	}
 	return resp, nil
 }
-
-// PlanScaleDown says what the next scale-down would do.
-func (s *service) PlanScaleDown(ctx context.Context, req *remudav1.PlanScaleDownRequest) (*remudav1.PlanScaleDownResponse, error) {
-	plan, err := s.fleet.ScaleDownPlan(ctx, s.now())
-	switch {
-	case errors.Is(err, fleet.ErrNoScaleDown):
-		return nil, status.Error(codes.FailedPrecondition, err.Error())
-	case err != nil:
-		return nil, s.toStatus(ctx, err)
-	}
-	shown := plan.Decisions[:min(cmp.Or(int(req.GetRowLimit()), defaultDecisions), len(plan.Decisions))]
-	resp := &remudav1.PlanScaleDownResponse{DecideTime: timestamppb.New(plan.At), MoreDecisions: bounded(len(plan.Decisions) - len(shown))}
-	for _, d := range shown {
-		resp.Decisions = append(resp.Decisions, decision(d))
-	}
-	return resp, nil
-}
-
-// defaultDecisions is how many decisions there are if the caller says nothing.
-const defaultDecisions = 1000

@@ -12,13 +12,17 @@ import (
 	"github.com/remuda-ci/remuda/internal/recent"
 )
 
-// Plan is what the next scale-down would do with each host, if it began at a time. What it would do something with comes first.
+// Plan is what a scale-down would do with each host, if it began at a time. What it would do something with comes first.
 type Plan struct {
-	At        time.Time
+	At time.Time
+	// ReadAt is when the hosts were read.
+	ReadAt    time.Time
 	Decisions []op.Decided
+	// Kept is how many hosts of each owner may stay idle.
+	Kept int
 }
 
-// planLag is how old a plan may be: each lists the machines, and asks GitHub for the runners of every owner.
+// planLag is how old what a plan is made of may be: each reading lists the machines, and asks GitHub for the runners of every owner.
 const planLag = 30 * time.Second
 
 // planWithin bounds these calls.
@@ -27,38 +31,48 @@ const planWithin = time.Minute
 // ErrNone says that the fleet has no scale-down.
 var ErrNone = errors.New("this fleet has no scale-down: its configuration has no scale_down section")
 
-// Plan says what the next scale-down would do, as it was at most planLag ago. Callers that ask at the same time share the answer. It marks
-// and ends nothing.
-func (sc *Scaler) Plan(ctx context.Context, now time.Time) (Plan, error) {
+// reading is what a plan is made of: the fleet, and the decisions about hosts that it leaves out.
+type reading struct {
+	fleet policy.Snapshot
+	left  []op.Decided
+}
+
+// Plan says what a scale-down would do at a time, by the fleet as it was at most planLag ago; the zero time: at that of the reading. Callers that
+// ask at the same time share the reading. It marks and ends nothing.
+func (sc *Scaler) Plan(ctx context.Context, at, now time.Time) (Plan, error) {
 	if sc.Options == nil {
 		return Plan{}, ErrNone
 	}
-	return sc.plans.Get(ctx, recent.Question{Now: now, Young: planLag, Within: planWithin}, func(ctx context.Context) (Plan, error) { return sc.plan(ctx, now) })
-}
-
-func (sc *Scaler) plan(ctx context.Context, now time.Time) (Plan, error) {
-	snapshot, left, err := sc.snapshotForPlan(ctx, now)
+	question := recent.Question{Now: now, Young: planLag, Within: planWithin}
+	r, err := sc.readings.Get(ctx, question, func(ctx context.Context) (reading, error) { return sc.readForPlan(ctx, now) })
 	if err != nil {
 		return Plan{}, err
 	}
-	p := Plan{At: now}
-	for _, v := range snapshot.Plan() {
+	return r.plan(at), nil
+}
+
+// plan is the plan for a time, or for that of the reading where that is later.
+func (r reading) plan(at time.Time) Plan {
+	fleet := r.fleet.Later(at)
+	p := Plan{At: fleet.Now, ReadAt: r.fleet.Now, Kept: fleet.Policy.ActivePeriod(fleet.Now).IdleCount}
+	for _, v := range fleet.Plan() {
 		if v.Action == policy.ActionDeregisterAndTerminate {
 			v.Action = lifecycle.ActionTerminate // as a host's action it is one
 		}
 		p.Decisions = append(p.Decisions, op.Decided{InstanceID: v.InstanceID, Action: v.Action, Code: v.Code, Reason: v.Reason, Sweep: "scale_down"})
 	}
-	p.Decisions = append(p.Decisions, left...)
+	p.Decisions = append(p.Decisions, r.left...)
 	slices.SortStableFunc(p.Decisions, func(a, b op.Decided) int { return keeps(a) - keeps(b) })
-	return p, nil
+	return p
 }
 
-func (sc *Scaler) snapshotForPlan(ctx context.Context, now time.Time) (policy.Snapshot, []op.Decided, error) {
+func (sc *Scaler) readForPlan(ctx context.Context, now time.Time) (r reading, err error) {
 	if sc.Options.Taken != nil {
-		snapshot, left := sc.Options.Taken()
-		return snapshot, left, nil
+		r.fleet, r.left = sc.Options.Taken()
+		return r, nil
 	}
-	return sc.Snapshot(ctx, now)
+	r.fleet, r.left, err = sc.Snapshot(ctx, now)
+	return r, err
 }
 
 func keeps(d op.Decided) int {

@@ -294,5 +294,5 @@ type Scaler struct {
 	Log      hclog.Logger
 	Ops      *op.Driver
 
-	plans recent.Answers[Plan]
+	readings recent.Answers[reading]
 }

@@ -525,11 +525,13 @@ func (x *RefreshResponse) GetResources() []*Resource {
 	return nil
 }
 
-// PlanScaleDownRequest asks what the next scale-down would do.
+// PlanScaleDownRequest asks what a scale-down would do: the next one, or one at a later time.
 type PlanScaleDownRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Decisions wanted at most, 0 to 10000. 0: 1000.
-	RowLimit      int32 `protobuf:"varint,1,opt,name=row_limit,json=rowLimit,proto3" json:"row_limit,omitempty"`
+	RowLimit int32 `protobuf:"varint,1,opt,name=row_limit,json=rowLimit,proto3" json:"row_limit,omitempty"`
+	// The time that is asked about, at most 7 days ahead. Absent: now.
+	DecideTime    *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=decide_time,json=decideTime,proto3" json:"decide_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -571,22 +573,91 @@ func (x *PlanScaleDownRequest) GetRowLimit() int32 {
 	return 0
 }
 
+func (x *PlanScaleDownRequest) GetDecideTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.DecideTime
+	}
+	return nil
+}
+
+// PoolPlan is what the schedules of a pool want at a time.
+type PoolPlan struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The name of the pool.
+	Pool string `protobuf:"bytes,1,opt,name=pool,proto3" json:"pool,omitempty"`
+	// How many fresh hosts are wanted then, by the pool's minimum and its schedules.
+	WantedFreshCount int32 `protobuf:"varint,2,opt,name=wanted_fresh_count,json=wantedFreshCount,proto3" json:"wanted_fresh_count,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *PoolPlan) Reset() {
+	*x = PoolPlan{}
+	mi := &file_remuda_v1_refresh_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PoolPlan) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PoolPlan) ProtoMessage() {}
+
+func (x *PoolPlan) ProtoReflect() protoreflect.Message {
+	mi := &file_remuda_v1_refresh_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PoolPlan.ProtoReflect.Descriptor instead.
+func (*PoolPlan) Descriptor() ([]byte, []int) {
+	return file_remuda_v1_refresh_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *PoolPlan) GetPool() string {
+	if x != nil {
+		return x.Pool
+	}
+	return ""
+}
+
+func (x *PoolPlan) GetWantedFreshCount() int32 {
+	if x != nil {
+		return x.WantedFreshCount
+	}
+	return 0
+}
+
 // PlanScaleDownResponse has it.
 type PlanScaleDownResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// When it was decided, at most 30 seconds ago.
+	// The time that was decided for: that of the request, or else read_time.
 	DecideTime *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=decide_time,json=decideTime,proto3" json:"decide_time,omitempty"`
-	// One for each host. Those that do something come first.
+	// One for each host. Those that do something come first. For a later time they suppose that until then no job begins or ends, no host
+	// comes or goes, and agents and runners stay as they are.
 	Decisions []*Decision `protobuf:"bytes,2,rep,name=decisions,proto3" json:"decisions,omitempty"`
 	// Decisions that row_limit left out.
 	MoreDecisions int32 `protobuf:"varint,3,opt,name=more_decisions,json=moreDecisions,proto3" json:"more_decisions,omitempty"`
+	// When the hosts were read, at most 30 seconds ago.
+	ReadTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=read_time,json=readTime,proto3" json:"read_time,omitempty"`
+	// What the schedules of each pool want at decide_time, by name.
+	Pools []*PoolPlan `protobuf:"bytes,5,rep,name=pools,proto3" json:"pools,omitempty"`
+	// How many hosts of each owner may stay idle at decide_time, by the periods of scale_down.
+	KeptIdleCount int32 `protobuf:"varint,6,opt,name=kept_idle_count,json=keptIdleCount,proto3" json:"kept_idle_count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PlanScaleDownResponse) Reset() {
 	*x = PlanScaleDownResponse{}
-	mi := &file_remuda_v1_refresh_proto_msgTypes[5]
+	mi := &file_remuda_v1_refresh_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -598,7 +669,7 @@ func (x *PlanScaleDownResponse) String() string {
 func (*PlanScaleDownResponse) ProtoMessage() {}
 
 func (x *PlanScaleDownResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_remuda_v1_refresh_proto_msgTypes[5]
+	mi := &file_remuda_v1_refresh_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -611,7 +682,7 @@ func (x *PlanScaleDownResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanScaleDownResponse.ProtoReflect.Descriptor instead.
 func (*PlanScaleDownResponse) Descriptor() ([]byte, []int) {
-	return file_remuda_v1_refresh_proto_rawDescGZIP(), []int{5}
+	return file_remuda_v1_refresh_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *PlanScaleDownResponse) GetDecideTime() *timestamppb.Timestamp {
@@ -631,6 +702,27 @@ func (x *PlanScaleDownResponse) GetDecisions() []*Decision {
 func (x *PlanScaleDownResponse) GetMoreDecisions() int32 {
 	if x != nil {
 		return x.MoreDecisions
+	}
+	return 0
+}
+
+func (x *PlanScaleDownResponse) GetReadTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ReadTime
+	}
+	return nil
+}
+
+func (x *PlanScaleDownResponse) GetPools() []*PoolPlan {
+	if x != nil {
+		return x.Pools
+	}
+	return nil
+}
+
+func (x *PlanScaleDownResponse) GetKeptIdleCount() int32 {
+	if x != nil {
+		return x.KeptIdleCount
 	}
 	return 0
 }
@@ -657,15 +749,23 @@ const file_remuda_v1_refresh_proto_rawDesc = "" +
 	"\adry_run\x18\x01 \x01(\bR\x06dryRun\"w\n" +
 	"\x0fRefreshResponse\x121\n" +
 	"\tdecisions\x18\x01 \x03(\v2\x13.remuda.v1.DecisionR\tdecisions\x121\n" +
-	"\tresources\x18\x02 \x03(\v2\x13.remuda.v1.ResourceR\tresources\"?\n" +
+	"\tresources\x18\x02 \x03(\v2\x13.remuda.v1.ResourceR\tresources\"\x86\x01\n" +
 	"\x14PlanScaleDownRequest\x12'\n" +
 	"\trow_limit\x18\x01 \x01(\x05B\n" +
-	"\xbaH\a\x1a\x05\x18\x90N(\x00R\browLimit\"\xae\x01\n" +
+	"\xbaH\a\x1a\x05\x18\x90N(\x00R\browLimit\x12E\n" +
+	"\vdecide_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampB\b\xbaH\x05\xb2\x01\x022\x00R\n" +
+	"decideTime\"L\n" +
+	"\bPoolPlan\x12\x12\n" +
+	"\x04pool\x18\x01 \x01(\tR\x04pool\x12,\n" +
+	"\x12wanted_fresh_count\x18\x02 \x01(\x05R\x10wantedFreshCount\"\xba\x02\n" +
 	"\x15PlanScaleDownResponse\x12;\n" +
 	"\vdecide_time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"decideTime\x121\n" +
 	"\tdecisions\x18\x02 \x03(\v2\x13.remuda.v1.DecisionR\tdecisions\x12%\n" +
-	"\x0emore_decisions\x18\x03 \x01(\x05R\rmoreDecisions*\xa6\x06\n" +
+	"\x0emore_decisions\x18\x03 \x01(\x05R\rmoreDecisions\x127\n" +
+	"\tread_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\breadTime\x12)\n" +
+	"\x05pools\x18\x05 \x03(\v2\x13.remuda.v1.PoolPlanR\x05pools\x12&\n" +
+	"\x0fkept_idle_count\x18\x06 \x01(\x05R\rkeptIdleCount*\xa6\x06\n" +
 	"\x06Action\x12\x16\n" +
 	"\x12ACTION_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rACTION_LAUNCH\x10\x01\x12\x10\n" +
@@ -724,7 +824,7 @@ func file_remuda_v1_refresh_proto_rawDescGZIP() []byte {
 }
 
 var file_remuda_v1_refresh_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_remuda_v1_refresh_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_remuda_v1_refresh_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_remuda_v1_refresh_proto_goTypes = []any{
 	(Action)(0),                   // 0: remuda.v1.Action
 	(ResourceChange)(0),           // 1: remuda.v1.ResourceChange
@@ -733,21 +833,25 @@ var file_remuda_v1_refresh_proto_goTypes = []any{
 	(*RefreshRequest)(nil),        // 4: remuda.v1.RefreshRequest
 	(*RefreshResponse)(nil),       // 5: remuda.v1.RefreshResponse
 	(*PlanScaleDownRequest)(nil),  // 6: remuda.v1.PlanScaleDownRequest
-	(*PlanScaleDownResponse)(nil), // 7: remuda.v1.PlanScaleDownResponse
-	(*timestamppb.Timestamp)(nil), // 8: google.protobuf.Timestamp
+	(*PoolPlan)(nil),              // 7: remuda.v1.PoolPlan
+	(*PlanScaleDownResponse)(nil), // 8: remuda.v1.PlanScaleDownResponse
+	(*timestamppb.Timestamp)(nil), // 9: google.protobuf.Timestamp
 }
 var file_remuda_v1_refresh_proto_depIdxs = []int32{
 	0, // 0: remuda.v1.Decision.action:type_name -> remuda.v1.Action
 	1, // 1: remuda.v1.Resource.change:type_name -> remuda.v1.ResourceChange
 	2, // 2: remuda.v1.RefreshResponse.decisions:type_name -> remuda.v1.Decision
 	3, // 3: remuda.v1.RefreshResponse.resources:type_name -> remuda.v1.Resource
-	8, // 4: remuda.v1.PlanScaleDownResponse.decide_time:type_name -> google.protobuf.Timestamp
-	2, // 5: remuda.v1.PlanScaleDownResponse.decisions:type_name -> remuda.v1.Decision
-	6, // [6:6] is the sub-list for method output_type
-	6, // [6:6] is the sub-list for method input_type
-	6, // [6:6] is the sub-list for extension type_name
-	6, // [6:6] is the sub-list for extension extendee
-	0, // [0:6] is the sub-list for field type_name
+	9, // 4: remuda.v1.PlanScaleDownRequest.decide_time:type_name -> google.protobuf.Timestamp
+	9, // 5: remuda.v1.PlanScaleDownResponse.decide_time:type_name -> google.protobuf.Timestamp
+	2, // 6: remuda.v1.PlanScaleDownResponse.decisions:type_name -> remuda.v1.Decision
+	9, // 7: remuda.v1.PlanScaleDownResponse.read_time:type_name -> google.protobuf.Timestamp
+	7, // 8: remuda.v1.PlanScaleDownResponse.pools:type_name -> remuda.v1.PoolPlan
+	9, // [9:9] is the sub-list for method output_type
+	9, // [9:9] is the sub-list for method input_type
+	9, // [9:9] is the sub-list for extension type_name
+	9, // [9:9] is the sub-list for extension extendee
+	0, // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_remuda_v1_refresh_proto_init() }
@@ -761,7 +865,7 @@ func file_remuda_v1_refresh_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_remuda_v1_refresh_proto_rawDesc), len(file_remuda_v1_refresh_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   6,
+			NumMessages:   7,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

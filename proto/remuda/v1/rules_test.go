@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
@@ -242,6 +243,7 @@ func badLists() []badRequest {
 		{"too long", &remudav1.ListServicesRequest{PageToken: long}, "page_token", "at most 2048"},
 		{"negative", &remudav1.PlanScaleDownRequest{RowLimit: -1}, "row_limit", "greater than or equal to 0"},
 		{"too many", &remudav1.PlanScaleDownRequest{RowLimit: 10_001}, "row_limit", "less than or equal to 10000"},
+		{"long ago", &remudav1.PlanScaleDownRequest{DecideTime: &timestamppb.Timestamp{Seconds: -1}}, "decide_time", "greater than or equal to"},
 		{"upper case", &remudav1.ListWaitingRequest{Pool: "Default"}, "pool", "pattern"},
 		{"negative", &remudav1.ListWaitingRequest{RowLimit: -1}, "row_limit", "greater than or equal to 0"},
 		{"too many", &remudav1.ListWaitingRequest{RowLimit: 1001}, "row_limit", "less than or equal to 1000"},
