@@ -79,7 +79,9 @@ func assemble(ctx context.Context, c *config.Config, in *inputs.Inputs, b *backe
 	if d.tracing, err = newTracing(ctx, c, in, replica, log); err != nil {
 		return nil, err
 	}
-	d.presence = &sweeps.Presence{Replica: replica, Store: d.records(), Log: d.log.Named("presence")}
+	d.presence = &sweeps.Presence{
+		Replica: replica, Version: telemetry.Version, StartedAt: time.Now(), ClockOffset: b.clockOffset, Store: d.records(), Log: d.log.Named("presence"),
+	}
 	if d.hub, err = newHub(c, in, d.presence.Count, d.log); err != nil {
 		return nil, err
 	}
@@ -154,7 +156,11 @@ func (d *daemon) front(c *config.Config, in *inputs.Inputs) error {
 
 // serverOptions are what the gRPC server is made with.
 func (d *daemon) serverOptions(c *config.Config, in *inputs.Inputs) (o server.Options, err error) {
-	o = server.Options{Fleet: d.fleet, Log: d.log.Named("grpc"), Metrics: d.metrics, Ready: d.ready, TLS: in.TLS, StatsHandler: d.tracing.RPCs()}
+	o = server.Options{
+		Fleet: d.fleet, Log: d.log.Named("grpc"), Metrics: d.metrics, Ready: d.ready, TLS: in.TLS, StatsHandler: d.tracing.RPCs(),
+		Replica: d.presence.Replica, Replicas: d.presence.Alive,
+		Credentials: func() []server.Credential { return inputs.Credentials(c, d.presence.StartedAt) },
+	}
 	o.Callers, err = callers(c, in, d.records(), d.fleet)
 	return o, err
 }

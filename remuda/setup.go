@@ -44,7 +44,7 @@ func newContext(app *cli.App) *cobra.Command {
 
 func newDoctor(app *cli.App) *cobra.Command {
 	return &cobra.Command{
-		Use: "doctor", Short: "Check the connection, certificates, version, readiness, permission and clock", GroupID: groupSetUp, Args: cobra.NoArgs,
+		Use: "doctor", Short: "Check the connection, certificates, keys, versions, readiness, permission and clocks", GroupID: groupSetUp, Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return failure.Of("", app.Doctor(c.Context())) },
 	}
 }

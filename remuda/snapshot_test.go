@@ -42,10 +42,23 @@ func say(t *testing.T, args ...string) said {
 // serve is the address of a server of the fleet whose clock stands.
 func serve(t *testing.T, o fleet.Options) string {
 	t.Helper()
+	return serveWith(t, o, func(*server.Options) {})
+}
+
+func serveWith(t *testing.T, o fleet.Options, change func(*server.Options)) string {
+	t.Helper()
 	f, err := fleet.New(o)
 	check(t, err)
-	s, err := server.New(server.Options{Fleet: f, Now: func() time.Time { return noon }})
+	options := server.Options{Fleet: f, Now: func() time.Time { return noon }}
+	change(&options)
+	s, err := server.New(options)
 	check(t, err)
+	return listens(t, s)
+}
+
+// listens is the address of a server, which stops after the test.
+func listens(t *testing.T, s *server.Server) string {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	check(t, err)
 	served := make(chan error, 1)

@@ -88,6 +88,7 @@ func (d *doctor) look(ctx context.Context) {
 	}
 	if d.permission(ctx) {
 		d.clock(ctx)
+		d.status(ctx)
 	}
 }
 

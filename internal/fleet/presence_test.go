@@ -52,7 +52,9 @@ func TestReplicasAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &countedReplicas{Store: memory.New(time.Now)}
 		start := func(name string) (*sweeps.Presence, context.CancelFunc) {
-			p := &sweeps.Presence{Store: s, Replica: name, Log: hclog.NewNullLogger()}
+			p := &sweeps.Presence{
+				Store: s, Replica: name, Version: "1.2.3", StartedAt: time.Now(), ClockOffset: func() time.Duration { return time.Second }, Log: hclog.NewNullLogger(),
+			}
 			if n := p.Count(); n != 1 {
 				t.Errorf("before it has looked, %s counts %d", name, n)
 			}
@@ -102,6 +104,15 @@ func TestReplicasAreCounted(t *testing.T) {
 		}
 		time.Sleep(2 * time.Minute)
 		counts("one has died", 3, a, b)
+		alive, err := a.Alive(t.Context())
+		if err != nil || len(alive) != 3 || alive[1].Name != "b" || alive[2].Version != "" {
+			t.Fatalf("alive are %+v: %v", alive, err)
+		}
+		for _, r := range alive[:2] {
+			if r.Version != "1.2.3" || r.StartedAt.IsZero() || r.ClockOffset != time.Second {
+				t.Errorf("%s does not say what it is: %+v", r.Name, r)
+			}
+		}
 		time.Sleep(5 * time.Minute)
 		counts("one is dead for minutes", 2, a, b)
 

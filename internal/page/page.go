@@ -80,7 +80,7 @@ func New(o Options) (http.Handler, error) {
 	}
 	shown := map[string]func(context.Context, *http.Request) (view, error){
 		"{$}": p.overview, "hosts": p.hosts, "host/{id}": p.host, "runs": p.runs, "run/{owner}/{name}/{run}": p.run, "waiting": p.waiting,
-		"history": p.history, "cost": p.cost, "services": p.services, "plan": p.plan,
+		"history": p.history, "cost": p.cost, "services": p.services, "plan": p.plan, "server": p.server,
 	}
 	for path, show := range shown {
 		mux.Handle("GET "+Path+path, p.guarded(show))

@@ -18,7 +18,7 @@ import (
 
 // paths are all pages.
 var paths = []string{
-	"", "runs", "hosts", "hosts?state=running&pool=default", "waiting", "history", "history?span=24h", "cost", "cost?by=run&days=7", "services", "plan",
+	"", "runs", "hosts", "hosts?state=running&pool=default", "waiting", "history", "history?span=24h", "cost", "cost?by=run&days=7", "services", "plan", "plan?at=02:00", "server",
 	"host/" + instanceID(0), "run/acme/shop/1000",
 }
 
@@ -54,6 +54,7 @@ func TestPages(t *testing.T) {
 		"history?span=24h":      {`<rect class="claimed"`, `<rect class="idle"`, `id="slider"`, `class="claim"`},
 		"cost?by=workflow":      {"1.00", "acme/shop", "total", "Budgets of ", "(calls of agents: dynamodb)", "CALLS"},
 		"services":              {"No service is configured."},
+		"server":                {"Which controlds are alive is not known.", "Its configuration names none."},
 		"host/" + instanceID(0): {"is running", "History"},
 		"run/acme/shop/1000":    {"Request asked asked for 3", "History"},
 	} {

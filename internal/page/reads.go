@@ -35,6 +35,7 @@ func (p *page) reads() http.Handler {
 	read(mux, "ExplainRun", fleet.ExplainRun)
 	read(mux, "GetCost", fleet.GetCost)
 	read(mux, "ListBudgets", fleet.ListBudgets)
+	read(mux, "GetStatus", fleet.GetStatus)
 	refusal := connect.NewErrorWriter()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		err := p.access.check(r)

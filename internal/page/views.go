@@ -243,7 +243,7 @@ func (p *page) services(ctx context.Context, _ *http.Request) (view, error) {
 }
 
 // Menu are the titles of the pages that each page leads to.
-var Menu = []string{"Now", "Runs", "Hosts", "Waiting", "History", "Cost", "Plan", "Services"}
+var Menu = []string{"Now", "Runs", "Hosts", "Waiting", "History", "Cost", "Plan", "Services", "Server"}
 
 // Links lead to the pages of Menu.
 func (v view) Links() []htmlCell {

@@ -170,6 +170,7 @@ var accesses = map[string]access{
 	remudav1.FleetService_ListWaiting_FullMethodName:       {policy.RoleViewer, false, false},
 	remudav1.FleetService_GetCost_FullMethodName:           {policy.RoleViewer, false, false},
 	remudav1.FleetService_ListBudgets_FullMethodName:       {policy.RoleViewer, false, false},
+	remudav1.FleetService_GetStatus_FullMethodName:         {policy.RoleViewer, false, false},
 
 	remudav1.WorkerService_SubmitJob_FullMethodName:    {policy.RoleOperator, false, true},
 	remudav1.WorkerService_Heartbeat_FullMethodName:    {policy.RoleOperator, false, true},

@@ -152,7 +152,7 @@ func methodOf(t *testing.T, name string) protoreflect.MethodDescriptor {
 // without a row fails.
 func TestEveryFieldOfTheContract(t *testing.T) {
 	asked, answered := map[string]bool{}, map[string]bool{}
-	for i, row := range slices.Concat(fieldRows, costRows, waitingRows) {
+	for i, row := range slices.Concat(fieldRows, costRows, waitingRows, statusRows) {
 		walkMessages(row.req.ProtoReflect(), noting(asked))
 		if row.want != nil {
 			walkMessages(row.want.ProtoReflect(), noting(answered))

@@ -25,6 +25,7 @@ import (
 	"google.golang.org/grpc/stats"
 
 	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/lifecycle/replicas"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
@@ -63,6 +64,11 @@ type Options struct {
 	StatsHandler stats.Handler
 	// ReadyEvery is how often the health service asks; 0 means 5 s.
 	ReadyEvery time.Duration
+	// Replica names this process, and Replicas are those that are alive; nil: they are not known.
+	Replica  string
+	Replicas func(context.Context) ([]replicas.Replica, error)
+	// Credentials are the certificates and keys of this process; nil: they are not known.
+	Credentials func() []Credential
 	// Now is the clock of the answers; nil: time.Now.
 	Now func() time.Time
 }
@@ -130,6 +136,7 @@ func New(o Options) (*Server, error) {
 	}
 	fleet := &service{
 		fleet: o.Fleet, log: o.Log, callers: o.Callers, patience: o.Patience, now: o.Now,
+		replica: o.Replica, replicas: o.Replicas, credentials: o.Credentials,
 		watchers: make(chan struct{}, maxWatchers), followers: s.followers, stopping: s.stopping, handOver: s.handOver,
 	}
 	s.service = fleet

@@ -11,6 +11,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/replicas"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
@@ -22,6 +23,10 @@ type service struct {
 	callers  Callers
 	patience time.Duration
 	now      func() time.Time
+	// What GetStatus says of this process; see Options.
+	replica     string
+	replicas    func(context.Context) ([]replicas.Replica, error)
+	credentials func() []Credential
 	// watchers holds a token for each WatchFleet under way.
 	watchers  chan struct{}
 	followers *followers

@@ -122,7 +122,8 @@ func newWorldOf(t testing.TB, callers server.Callers, change ...func(*fleet.Opti
 	}
 	if w.server, err = server.New(server.Options{
 		Fleet: f, Metrics: w.counts, Callers: callers, Patience: 100 * time.Millisecond, Ready: w.store.ready, ReadyEvery: 10 * time.Millisecond,
-		Log: hclog.New(&hclog.LoggerOptions{Output: w.log, Level: hclog.Debug}),
+		Log:     hclog.New(&hclog.LoggerOptions{Output: w.log, Level: hclog.Debug}),
+		Replica: "b", Replicas: twoReplicas, Credentials: twoCredentials,
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -409,3 +409,48 @@ func TestCosts(t *testing.T) {
 		t.Errorf("%v:\n%s", err, &csv)
 	}
 }
+
+// What needs a hand is marked: a clock that is off, a certificate that ends, a file that counts only after a restart, and one that cannot be read.
+func TestStatus(t *testing.T) {
+	replicas := []*remudav1.Replica{
+		{Name: "a", Version: "1.2.3", StartTime: in(-time.Hour), ClockOffset: durationpb.New(500 * time.Millisecond), Answering: true},
+		{Name: "b", ClockOffset: durationpb.New(-30 * time.Second)}, {Name: "c", Version: "1.3.0", ClockOffset: durationpb.New(5 * time.Second)},
+	}
+	const wantReplicas = `
+CONTROLD  VERSION  RUNS FOR  CLOCK      ANSWERS
+a         1.2.3    1h        right      yes
+b         unknown  -         30s ahead  no
+c         1.3.0    -         5s behind  no
+`
+	compare(t, wantReplicas, text(t, view.Replicas(replicas, now)))
+	if view.ClockIsOff(replicas[0]) || !view.ClockIsOff(replicas[1]) || !view.ClockIsOff(replicas[2]) {
+		t.Error("a clock is judged otherwise")
+	}
+	day := 24 * time.Hour
+	credentials := []*remudav1.Credential{
+		{Setting: "grpc.tls.cert_file", Source: "/tls.crt", ChangeTime: in(-day), Reloaded: true, Subject: "CN=controld", ExpireTime: in(90 * day)},
+		{Setting: "grpc.tls.client_ca_file", Source: "/ca.pem", ChangeTime: in(-2 * day), ExpireTime: in(13 * day)},
+		{Setting: "github.ca_file", Source: "/hub.pem", ExpireTime: in(0)},
+		{Setting: "github.apps[0].private_key_file", Source: "/app.pem", ChangeTime: in(-time.Minute), Outdated: true},
+		{Setting: "webhooks.secret_env", Source: "$SECRET"},
+		{Setting: "page.token_file", Source: "/tokens", Reloaded: true, Problem: "/tokens does not exist"},
+	}
+	const wantCredentials = `
+SETTING                          FROM      CHANGED  EXPIRES              A CHANGE COUNTS  STATE
+grpc.tls.cert_file               /tls.crt  1d ago   2026-04-01 (in 90d)  within a minute  good
+grpc.tls.client_ca_file          /ca.pem   2d ago   2026-01-14 (in 13d)  after a restart  expires soon: renew it
+github.ca_file                   /hub.pem  -        2026-01-01 (0s ago)  after a restart  expired: renew it
+github.apps[0].private_key_file  /app.pem  1m ago   -                    after a restart  changed since controld has read it: restart controld
+webhooks.secret_env              $SECRET   -        -                    after a restart  good
+page.token_file                  /tokens   -        -                    within a minute  /tokens does not exist
+`
+	compare(t, wantCredentials, text(t, view.Credentials(credentials, now)))
+	const detail = "/tls.crt, CN=controld, valid until 2026-04-01 (in 90d), changed 1d ago, a change counts within a minute"
+	if got := view.CredentialDetail(credentials[0], now); got != detail {
+		t.Errorf("got %q, want %q", got, detail)
+	}
+	hold := &remudav1.FleetHold{UntilTime: in(time.Hour), Operator: "CN=ops", Reason: "a look\nat it"}
+	if got, want := view.Hold(hold), "No host is ended until 2026-01-01T13:00:00Z, by order of CN=ops: a look."; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

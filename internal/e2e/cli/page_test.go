@@ -39,6 +39,7 @@ func TestPage(t *testing.T) {
 	see("/ui/run/acme/shop/41", "and got 1", "registered for run 41", "<svg")
 	s.must("release", "acme/shop/41", "--wait")
 	see("/ui/host/"+host, "is idle", "released")
+	see("/ui/server", "dev", "github.token_file")
 	see("/ui/history", `class="running"`, host)
 	see("/ui/cost?by=run&days=1", "acme/shop/41", "total")
 	see("/metrics", `remuda_grpc_request_duration_seconds_count{code="OK",method="/remuda.v1.FleetService/ListPools"}`)

@@ -175,6 +175,7 @@ func TestRecordedSession(t *testing.T) {
 		}
 		keys := keysOf[want.command]
 		output := strings.ReplaceAll(m.types(command, keys[0], keys[1]), m.config, "~/.config/remuda/config.yaml")
+		output = stateDir.ReplaceAllString(output, ".state/dev/")
 		pair(hostID.FindAllString(want.output, -1), hostID.FindAllString(output, -1), actual)
 		if diff := cmp.Diff(stable(want.output), stable(output)); diff != "" && !*update {
 			t.Errorf("%s (-recording +now):\n%s", want.command, diff)

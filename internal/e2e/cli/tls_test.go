@@ -130,7 +130,8 @@ func TestDoctor(t *testing.T) {
 	checks, code := s.doctorChecks()
 	for check, want := range map[string]string{
 		"client certificate": "ok: CN=alice,O=Acme, valid until", "connection": "ok: " + s.GRPCAddr + ", TLS", "server certificate": "ok: CN=controld",
-		"API": "ok: ", "readiness": "", "permission": "", "clock": "",
+		"API": "ok: ", "readiness": "", "permission": "", "clock": "", "replicas": "ok: ",
+		"grpc.tls.cert_file": "ok: " + ca + "/controld.crt, CN=controld, valid until ", "grpc.tls.client_ca_file": "ok: " + ca + "/ca.pem, CN=", "github.token_file": "ok: ",
 	} {
 		if got, found := checks[check]; !found || !strings.HasPrefix(got, want) {
 			t.Errorf("%s: %q, want %q", check, got, want)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -40,7 +41,12 @@ type Presence struct {
 	}
 	// Replica names this process.
 	Replica string
-	Log     hclog.Logger
+	// Version is that of this process, and StartedAt since when it runs.
+	Version   string
+	StartedAt time.Time
+	// ClockOffset is how far the store's clock is ahead of that of this machine; nil: they are the same.
+	ClockOffset func() time.Duration
+	Log         hclog.Logger
 
 	seen  map[string]sighting
 	count atomic.Int64
@@ -80,10 +86,10 @@ func (p *Presence) Run(ctx context.Context) {
 // left out and lives after all is back with its next beat.
 func (p *Presence) Beat(ctx context.Context, now time.Time) error {
 	return p.change(ctx, func(alive []replicas.Replica) []replicas.Replica {
-		seen, own := map[string]sighting{}, replicas.Replica{Name: p.Replica}
+		seen, own := map[string]sighting{}, p.self()
 		alive = slices.DeleteFunc(alive, func(r replicas.Replica) bool {
 			if r.Name == p.Replica {
-				own = r
+				own.Beats = r.Beats
 				return true
 			}
 			last, known := p.seen[r.Name]
@@ -98,6 +104,27 @@ func (p *Presence) Beat(ctx context.Context, now time.Time) error {
 		p.count.Store(int64(len(alive) + 1))
 		return append(alive, own)
 	})
+}
+
+// self is what this replica says of itself.
+func (p *Presence) self() replicas.Replica {
+	own := replicas.Replica{Name: p.Replica, Version: p.Version, StartedAt: p.StartedAt}
+	if p.ClockOffset != nil {
+		own.ClockOffset = p.ClockOffset()
+	}
+	return own
+}
+
+// Alive are the replicas that were alive when this one last looked, and this one, by name.
+func (p *Presence) Alive(ctx context.Context) ([]replicas.Replica, error) {
+	row, err := p.Store.Replicas(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the replicas: %w", err)
+	}
+	alive := slices.DeleteFunc(slices.Clone(row.Alive), func(r replicas.Replica) bool { return r.Name == p.Replica })
+	alive = append(alive, p.self())
+	slices.SortFunc(alive, func(a, b replicas.Replica) int { return strings.Compare(a.Name, b.Name) })
+	return alive, nil
 }
 
 // change applies fn to the row. If another replica writes it first, fn is applied to what that has written.

@@ -1,6 +1,8 @@
 // Package replicas holds the rows by which replicas of controld know of each other.
 package replicas
 
+import "time"
+
 // Lease is a row that says which replica sweeps. A holder is dead when Version
 // stands still for the length of a lease on the watcher's own clock, so no two
 // clocks are compared. A lease only saves work; safety never depends on it.
@@ -17,8 +19,12 @@ type Row struct {
 	Version int64     `json:"version"`
 }
 
-// Replica is one of them. Beats counts how often it has said that it lives.
+// Replica is one of them. Beats counts how often it has said that it lives. One of an older version says only that.
 type Replica struct {
-	Name  string `json:"name"`
-	Beats int64  `json:"beats"`
+	Name      string    `json:"name"`
+	Beats     int64     `json:"beats"`
+	Version   string    `json:"version,omitempty"`
+	StartedAt time.Time `json:"startedAt,omitzero"`
+	// ClockOffset is how far the store's clock is ahead of that of its machine.
+	ClockOffset time.Duration `json:"clockOffset,omitempty"`
 }

@@ -89,7 +89,9 @@ var (
 		KindOf: store.ReplicaSets, noun: "the replicas", blank: true,
 		keys: []store.Key{{}},
 		full: func(store.Key) replicas.Row {
-			return replicas.Row{Alive: []replicas.Replica{{Name: "a-1-X", Beats: 1}, {Name: "b.example-2-Y", Beats: beyondFloat}}, Version: 1}
+			return replicas.Row{Alive: []replicas.Replica{
+				{Name: "a-1-X", Beats: 1, Version: "1.2.3", StartedAt: start, ClockOffset: -time.Second}, {Name: "b.example-2-Y", Beats: beyondFloat},
+			}, Version: 1}
 		},
 		bare:   func(store.Key) replicas.Row { return replicas.Row{} },
 		update: store.Store.UpdateReplicas,

@@ -24,7 +24,7 @@ var File_remuda_v1_fleet_service_proto protoreflect.FileDescriptor
 
 const file_remuda_v1_fleet_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1dremuda/v1/fleet_service.proto\x12\tremuda.v1\x1a\x14remuda/v1/cost.proto\x1a\x15remuda/v1/drain.proto\x1a\x14remuda/v1/hold.proto\x1a\x17remuda/v1/operate.proto\x1a\x15remuda/v1/pause.proto\x1a\x14remuda/v1/pool.proto\x1a\x19remuda/v1/provision.proto\x1a\x17remuda/v1/refresh.proto\x1a\x17remuda/v1/service.proto\x1a\x17remuda/v1/waiting.proto\x1a\x15remuda/v1/watch.proto2\xc3\f\n" +
+	"\x1dremuda/v1/fleet_service.proto\x12\tremuda.v1\x1a\x14remuda/v1/cost.proto\x1a\x15remuda/v1/drain.proto\x1a\x14remuda/v1/hold.proto\x1a\x17remuda/v1/operate.proto\x1a\x15remuda/v1/pause.proto\x1a\x14remuda/v1/pool.proto\x1a\x19remuda/v1/provision.proto\x1a\x17remuda/v1/refresh.proto\x1a\x17remuda/v1/service.proto\x1a\x16remuda/v1/status.proto\x1a\x17remuda/v1/waiting.proto\x1a\x15remuda/v1/watch.proto2\x8b\r\n" +
 	"\fFleetService\x12F\n" +
 	"\tProvision\x12\x1b.remuda.v1.ProvisionRequest\x1a\x1c.remuda.v1.ProvisionResponse\x12@\n" +
 	"\aRelease\x12\x19.remuda.v1.ReleaseRequest\x1a\x1a.remuda.v1.ReleaseResponse\x12@\n" +
@@ -50,7 +50,8 @@ const file_remuda_v1_fleet_service_proto_rawDesc = "" +
 	"\fNudgeService\x12\x1e.remuda.v1.NudgeServiceRequest\x1a\x1f.remuda.v1.NudgeServiceResponse\x12O\n" +
 	"\fListServices\x12\x1e.remuda.v1.ListServicesRequest\x1a\x1f.remuda.v1.ListServicesResponse\x12@\n" +
 	"\aGetCost\x12\x19.remuda.v1.GetCostRequest\x1a\x1a.remuda.v1.GetCostResponse\x12L\n" +
-	"\vListBudgets\x12\x1d.remuda.v1.ListBudgetsRequest\x1a\x1e.remuda.v1.ListBudgetsResponseB6Z4github.com/remuda-ci/remuda/proto/remuda/v1;remudav1b\x06proto3"
+	"\vListBudgets\x12\x1d.remuda.v1.ListBudgetsRequest\x1a\x1e.remuda.v1.ListBudgetsResponse\x12F\n" +
+	"\tGetStatus\x12\x1b.remuda.v1.GetStatusRequest\x1a\x1c.remuda.v1.GetStatusResponseB6Z4github.com/remuda-ci/remuda/proto/remuda/v1;remudav1b\x06proto3"
 
 var file_remuda_v1_fleet_service_proto_goTypes = []any{
 	(*ProvisionRequest)(nil),          // 0: remuda.v1.ProvisionRequest
@@ -74,27 +75,29 @@ var file_remuda_v1_fleet_service_proto_goTypes = []any{
 	(*ListServicesRequest)(nil),       // 18: remuda.v1.ListServicesRequest
 	(*GetCostRequest)(nil),            // 19: remuda.v1.GetCostRequest
 	(*ListBudgetsRequest)(nil),        // 20: remuda.v1.ListBudgetsRequest
-	(*ProvisionResponse)(nil),         // 21: remuda.v1.ProvisionResponse
-	(*ReleaseResponse)(nil),           // 22: remuda.v1.ReleaseResponse
-	(*RefreshResponse)(nil),           // 23: remuda.v1.RefreshResponse
-	(*GetInstanceResponse)(nil),       // 24: remuda.v1.GetInstanceResponse
-	(*ListInstancesResponse)(nil),     // 25: remuda.v1.ListInstancesResponse
-	(*TerminateInstanceResponse)(nil), // 26: remuda.v1.TerminateInstanceResponse
-	(*HoldInstanceResponse)(nil),      // 27: remuda.v1.HoldInstanceResponse
-	(*DrainResponse)(nil),             // 28: remuda.v1.DrainResponse
-	(*PausePoolResponse)(nil),         // 29: remuda.v1.PausePoolResponse
-	(*ResumePoolResponse)(nil),        // 30: remuda.v1.ResumePoolResponse
-	(*ListPoolsResponse)(nil),         // 31: remuda.v1.ListPoolsResponse
-	(*WatchFleetResponse)(nil),        // 32: remuda.v1.WatchFleetResponse
-	(*ListEventsResponse)(nil),        // 33: remuda.v1.ListEventsResponse
-	(*ExplainRunResponse)(nil),        // 34: remuda.v1.ExplainRunResponse
-	(*PlanScaleDownResponse)(nil),     // 35: remuda.v1.PlanScaleDownResponse
-	(*ListWaitingResponse)(nil),       // 36: remuda.v1.ListWaitingResponse
-	(*HoldFleetResponse)(nil),         // 37: remuda.v1.HoldFleetResponse
-	(*NudgeServiceResponse)(nil),      // 38: remuda.v1.NudgeServiceResponse
-	(*ListServicesResponse)(nil),      // 39: remuda.v1.ListServicesResponse
-	(*GetCostResponse)(nil),           // 40: remuda.v1.GetCostResponse
-	(*ListBudgetsResponse)(nil),       // 41: remuda.v1.ListBudgetsResponse
+	(*GetStatusRequest)(nil),          // 21: remuda.v1.GetStatusRequest
+	(*ProvisionResponse)(nil),         // 22: remuda.v1.ProvisionResponse
+	(*ReleaseResponse)(nil),           // 23: remuda.v1.ReleaseResponse
+	(*RefreshResponse)(nil),           // 24: remuda.v1.RefreshResponse
+	(*GetInstanceResponse)(nil),       // 25: remuda.v1.GetInstanceResponse
+	(*ListInstancesResponse)(nil),     // 26: remuda.v1.ListInstancesResponse
+	(*TerminateInstanceResponse)(nil), // 27: remuda.v1.TerminateInstanceResponse
+	(*HoldInstanceResponse)(nil),      // 28: remuda.v1.HoldInstanceResponse
+	(*DrainResponse)(nil),             // 29: remuda.v1.DrainResponse
+	(*PausePoolResponse)(nil),         // 30: remuda.v1.PausePoolResponse
+	(*ResumePoolResponse)(nil),        // 31: remuda.v1.ResumePoolResponse
+	(*ListPoolsResponse)(nil),         // 32: remuda.v1.ListPoolsResponse
+	(*WatchFleetResponse)(nil),        // 33: remuda.v1.WatchFleetResponse
+	(*ListEventsResponse)(nil),        // 34: remuda.v1.ListEventsResponse
+	(*ExplainRunResponse)(nil),        // 35: remuda.v1.ExplainRunResponse
+	(*PlanScaleDownResponse)(nil),     // 36: remuda.v1.PlanScaleDownResponse
+	(*ListWaitingResponse)(nil),       // 37: remuda.v1.ListWaitingResponse
+	(*HoldFleetResponse)(nil),         // 38: remuda.v1.HoldFleetResponse
+	(*NudgeServiceResponse)(nil),      // 39: remuda.v1.NudgeServiceResponse
+	(*ListServicesResponse)(nil),      // 40: remuda.v1.ListServicesResponse
+	(*GetCostResponse)(nil),           // 41: remuda.v1.GetCostResponse
+	(*ListBudgetsResponse)(nil),       // 42: remuda.v1.ListBudgetsResponse
+	(*GetStatusResponse)(nil),         // 43: remuda.v1.GetStatusResponse
 }
 var file_remuda_v1_fleet_service_proto_depIdxs = []int32{
 	0,  // 0: remuda.v1.FleetService.Provision:input_type -> remuda.v1.ProvisionRequest
@@ -118,29 +121,31 @@ var file_remuda_v1_fleet_service_proto_depIdxs = []int32{
 	18, // 18: remuda.v1.FleetService.ListServices:input_type -> remuda.v1.ListServicesRequest
 	19, // 19: remuda.v1.FleetService.GetCost:input_type -> remuda.v1.GetCostRequest
 	20, // 20: remuda.v1.FleetService.ListBudgets:input_type -> remuda.v1.ListBudgetsRequest
-	21, // 21: remuda.v1.FleetService.Provision:output_type -> remuda.v1.ProvisionResponse
-	22, // 22: remuda.v1.FleetService.Release:output_type -> remuda.v1.ReleaseResponse
-	23, // 23: remuda.v1.FleetService.Refresh:output_type -> remuda.v1.RefreshResponse
-	24, // 24: remuda.v1.FleetService.GetInstance:output_type -> remuda.v1.GetInstanceResponse
-	25, // 25: remuda.v1.FleetService.ListInstances:output_type -> remuda.v1.ListInstancesResponse
-	26, // 26: remuda.v1.FleetService.TerminateInstance:output_type -> remuda.v1.TerminateInstanceResponse
-	27, // 27: remuda.v1.FleetService.HoldInstance:output_type -> remuda.v1.HoldInstanceResponse
-	28, // 28: remuda.v1.FleetService.Drain:output_type -> remuda.v1.DrainResponse
-	29, // 29: remuda.v1.FleetService.PausePool:output_type -> remuda.v1.PausePoolResponse
-	30, // 30: remuda.v1.FleetService.ResumePool:output_type -> remuda.v1.ResumePoolResponse
-	31, // 31: remuda.v1.FleetService.ListPools:output_type -> remuda.v1.ListPoolsResponse
-	32, // 32: remuda.v1.FleetService.WatchFleet:output_type -> remuda.v1.WatchFleetResponse
-	33, // 33: remuda.v1.FleetService.ListEvents:output_type -> remuda.v1.ListEventsResponse
-	34, // 34: remuda.v1.FleetService.ExplainRun:output_type -> remuda.v1.ExplainRunResponse
-	35, // 35: remuda.v1.FleetService.PlanScaleDown:output_type -> remuda.v1.PlanScaleDownResponse
-	36, // 36: remuda.v1.FleetService.ListWaiting:output_type -> remuda.v1.ListWaitingResponse
-	37, // 37: remuda.v1.FleetService.HoldFleet:output_type -> remuda.v1.HoldFleetResponse
-	38, // 38: remuda.v1.FleetService.NudgeService:output_type -> remuda.v1.NudgeServiceResponse
-	39, // 39: remuda.v1.FleetService.ListServices:output_type -> remuda.v1.ListServicesResponse
-	40, // 40: remuda.v1.FleetService.GetCost:output_type -> remuda.v1.GetCostResponse
-	41, // 41: remuda.v1.FleetService.ListBudgets:output_type -> remuda.v1.ListBudgetsResponse
-	21, // [21:42] is the sub-list for method output_type
-	0,  // [0:21] is the sub-list for method input_type
+	21, // 21: remuda.v1.FleetService.GetStatus:input_type -> remuda.v1.GetStatusRequest
+	22, // 22: remuda.v1.FleetService.Provision:output_type -> remuda.v1.ProvisionResponse
+	23, // 23: remuda.v1.FleetService.Release:output_type -> remuda.v1.ReleaseResponse
+	24, // 24: remuda.v1.FleetService.Refresh:output_type -> remuda.v1.RefreshResponse
+	25, // 25: remuda.v1.FleetService.GetInstance:output_type -> remuda.v1.GetInstanceResponse
+	26, // 26: remuda.v1.FleetService.ListInstances:output_type -> remuda.v1.ListInstancesResponse
+	27, // 27: remuda.v1.FleetService.TerminateInstance:output_type -> remuda.v1.TerminateInstanceResponse
+	28, // 28: remuda.v1.FleetService.HoldInstance:output_type -> remuda.v1.HoldInstanceResponse
+	29, // 29: remuda.v1.FleetService.Drain:output_type -> remuda.v1.DrainResponse
+	30, // 30: remuda.v1.FleetService.PausePool:output_type -> remuda.v1.PausePoolResponse
+	31, // 31: remuda.v1.FleetService.ResumePool:output_type -> remuda.v1.ResumePoolResponse
+	32, // 32: remuda.v1.FleetService.ListPools:output_type -> remuda.v1.ListPoolsResponse
+	33, // 33: remuda.v1.FleetService.WatchFleet:output_type -> remuda.v1.WatchFleetResponse
+	34, // 34: remuda.v1.FleetService.ListEvents:output_type -> remuda.v1.ListEventsResponse
+	35, // 35: remuda.v1.FleetService.ExplainRun:output_type -> remuda.v1.ExplainRunResponse
+	36, // 36: remuda.v1.FleetService.PlanScaleDown:output_type -> remuda.v1.PlanScaleDownResponse
+	37, // 37: remuda.v1.FleetService.ListWaiting:output_type -> remuda.v1.ListWaitingResponse
+	38, // 38: remuda.v1.FleetService.HoldFleet:output_type -> remuda.v1.HoldFleetResponse
+	39, // 39: remuda.v1.FleetService.NudgeService:output_type -> remuda.v1.NudgeServiceResponse
+	40, // 40: remuda.v1.FleetService.ListServices:output_type -> remuda.v1.ListServicesResponse
+	41, // 41: remuda.v1.FleetService.GetCost:output_type -> remuda.v1.GetCostResponse
+	42, // 42: remuda.v1.FleetService.ListBudgets:output_type -> remuda.v1.ListBudgetsResponse
+	43, // 43: remuda.v1.FleetService.GetStatus:output_type -> remuda.v1.GetStatusResponse
+	22, // [22:44] is the sub-list for method output_type
+	0,  // [0:22] is the sub-list for method input_type
 	0,  // [0:0] is the sub-list for extension type_name
 	0,  // [0:0] is the sub-list for extension extendee
 	0,  // [0:0] is the sub-list for field type_name
@@ -160,6 +165,7 @@ func file_remuda_v1_fleet_service_proto_init() {
 	file_remuda_v1_provision_proto_init()
 	file_remuda_v1_refresh_proto_init()
 	file_remuda_v1_service_proto_init()
+	file_remuda_v1_status_proto_init()
 	file_remuda_v1_waiting_proto_init()
 	file_remuda_v1_watch_proto_init()
 	type x struct{}
