@@ -68,6 +68,32 @@ func TestEveryCredentialIsListed(t *testing.T) {
 	}
 }
 
+// TestEveryCredentialCanBeRotated: the operator's table has each setting, and says whether a restart is needed.
+func TestEveryCredentialCanBeRotated(t *testing.T) {
+	text, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "\n## Rotate a key\n")
+	table, _, _ = strings.Cut(table, "\n### ")
+	restart := map[string]string{}
+	for row := range strings.Lines(table) {
+		if cells := strings.Split(row, " | "); len(cells) == 3 {
+			for setting := range strings.SplitSeq(strings.Trim(cells[0], "| "), ", ") {
+				restart[strings.Trim(setting, "`")] = strings.Trim(cells[2], "| \n")
+			}
+		}
+	}
+	c := &config.Config{}
+	named(reflect.ValueOf(c).Elem(), "", map[string]string{})
+	for _, one := range inputs.Credentials(c, time.Now()) {
+		setting := strings.NewReplacer("[0]", "[]", "services.film", "services.NAME").Replace(one.Setting)
+		if want := map[bool]string{true: "no", false: "yes"}[one.Reloaded]; restart[setting] != want {
+			t.Errorf("%s: the table says %q to a restart, want %q", setting, restart[setting], want)
+		}
+	}
+}
+
 // TestCredentials: what is renewed while controld runs, and what waits for a restart.
 func TestCredentials(t *testing.T) {
 	p, started := newPlace(t), time.Now().Add(-time.Hour).Truncate(time.Second)

@@ -40,6 +40,7 @@ const (
 	FleetService_ListServices_FullMethodName      = "/remuda.v1.FleetService/ListServices"
 	FleetService_GetCost_FullMethodName           = "/remuda.v1.FleetService/GetCost"
 	FleetService_ListBudgets_FullMethodName       = "/remuda.v1.FleetService/ListBudgets"
+	FleetService_GetStatus_FullMethodName         = "/remuda.v1.FleetService/GetStatus"
 )
 
 // FleetServiceClient is the client API for FleetService service.
@@ -96,7 +97,8 @@ type FleetServiceClient interface {
 	// ExplainRun says why a run has, or does not have yet, what it asked for; or, of an instance, what led to its state and what it waits for.
 	// NOT_FOUND: the run has no request, no job that waits or runs and no event of the last 24 hours, or no such instance is known.
 	ExplainRun(ctx context.Context, in *ExplainRunRequest, opts ...grpc.CallOption) (*ExplainRunResponse, error)
-	// PlanScaleDown says what the next scale-down would do, and does nothing. FAILED_PRECONDITION: the configuration has no scale_down section.
+	// PlanScaleDown says what the next scale-down would do, or one at a later time, and does nothing. INVALID_ARGUMENT: also a time that is over.
+	// FAILED_PRECONDITION: the configuration has no scale_down section.
 	PlanScaleDown(ctx context.Context, in *PlanScaleDownRequest, opts ...grpc.CallOption) (*PlanScaleDownResponse, error)
 	// ListWaiting lists the requests and the jobs of job pools that wait for hosts, each with the reason and what happens next.
 	// NOT_FOUND: no such pool is configured.
@@ -113,6 +115,8 @@ type FleetServiceClient interface {
 	GetCost(ctx context.Context, in *GetCostRequest, opts ...grpc.CallOption) (*GetCostResponse, error)
 	// ListBudgets says how much is used of what repositories and owners may spend in this month.
 	ListBudgets(ctx context.Context, in *ListBudgetsRequest, opts ...grpc.CallOption) (*ListBudgetsResponse, error)
+	// GetStatus says which controlds are alive, with their versions, and how old the certificates and keys are of the one that answers.
+	GetStatus(ctx context.Context, in *GetStatusRequest, opts ...grpc.CallOption) (*GetStatusResponse, error)
 }
 
 type fleetServiceClient struct {
@@ -342,6 +346,16 @@ func (c *fleetServiceClient) ListBudgets(ctx context.Context, in *ListBudgetsReq
 	return out, nil
 }
 
+func (c *fleetServiceClient) GetStatus(ctx context.Context, in *GetStatusRequest, opts ...grpc.CallOption) (*GetStatusResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetStatusResponse)
+	err := c.cc.Invoke(ctx, FleetService_GetStatus_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // FleetServiceServer is the server API for FleetService service.
 // All implementations must embed UnimplementedFleetServiceServer
 // for forward compatibility.
@@ -396,7 +410,8 @@ type FleetServiceServer interface {
 	// ExplainRun says why a run has, or does not have yet, what it asked for; or, of an instance, what led to its state and what it waits for.
 	// NOT_FOUND: the run has no request, no job that waits or runs and no event of the last 24 hours, or no such instance is known.
 	ExplainRun(context.Context, *ExplainRunRequest) (*ExplainRunResponse, error)
-	// PlanScaleDown says what the next scale-down would do, and does nothing. FAILED_PRECONDITION: the configuration has no scale_down section.
+	// PlanScaleDown says what the next scale-down would do, or one at a later time, and does nothing. INVALID_ARGUMENT: also a time that is over.
+	// FAILED_PRECONDITION: the configuration has no scale_down section.
 	PlanScaleDown(context.Context, *PlanScaleDownRequest) (*PlanScaleDownResponse, error)
 	// ListWaiting lists the requests and the jobs of job pools that wait for hosts, each with the reason and what happens next.
 	// NOT_FOUND: no such pool is configured.
@@ -413,6 +428,8 @@ type FleetServiceServer interface {
 	GetCost(context.Context, *GetCostRequest) (*GetCostResponse, error)
 	// ListBudgets says how much is used of what repositories and owners may spend in this month.
 	ListBudgets(context.Context, *ListBudgetsRequest) (*ListBudgetsResponse, error)
+	// GetStatus says which controlds are alive, with their versions, and how old the certificates and keys are of the one that answers.
+	GetStatus(context.Context, *GetStatusRequest) (*GetStatusResponse, error)
 	mustEmbedUnimplementedFleetServiceServer()
 }
 
@@ -485,6 +502,9 @@ func (UnimplementedFleetServiceServer) GetCost(context.Context, *GetCostRequest)
 }
 func (UnimplementedFleetServiceServer) ListBudgets(context.Context, *ListBudgetsRequest) (*ListBudgetsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListBudgets not implemented")
+}
+func (UnimplementedFleetServiceServer) GetStatus(context.Context, *GetStatusRequest) (*GetStatusResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetStatus not implemented")
 }
 func (UnimplementedFleetServiceServer) mustEmbedUnimplementedFleetServiceServer() {}
 func (UnimplementedFleetServiceServer) testEmbeddedByValue()                      {}
@@ -878,6 +898,24 @@ func _FleetService_ListBudgets_Handler(srv interface{}, ctx context.Context, dec
 	return interceptor(ctx, in, info, handler)
 }
 
+func _FleetService_GetStatus_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetStatusRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FleetServiceServer).GetStatus(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: FleetService_GetStatus_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FleetServiceServer).GetStatus(ctx, req.(*GetStatusRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // FleetService_ServiceDesc is the grpc.ServiceDesc for FleetService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -964,6 +1002,10 @@ var FleetService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListBudgets",
 			Handler:    _FleetService_ListBudgets_Handler,
+		},
+		{
+			MethodName: "GetStatus",
+			Handler:    _FleetService_GetStatus_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{
