@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"google.golang.org/grpc/stats"
 
 	compute "github.com/remuda-ci/remuda/internal/compute/memory"
 	"github.com/remuda-ci/remuda/internal/fleet"
@@ -37,6 +38,12 @@ type world struct {
 
 func newWorld(t testing.TB, change func(*page.Options)) *world {
 	t.Helper()
+	return newWorldWith(t, nil, change)
+}
+
+// newWorldWith is newWorld with a handler of traces.
+func newWorldWith(t testing.TB, traces stats.Handler, change func(*page.Options)) *world {
+	t.Helper()
 	w := &world{t: t, store: store.New(time.Now)}
 	machines, err := compute.New(compute.Options{})
 	w.must(err)
@@ -54,7 +61,7 @@ func newWorld(t testing.TB, change func(*page.Options)) *world {
 		}},
 	})
 	w.must(err)
-	s, err := server.New(server.Options{Fleet: f})
+	s, err := server.New(server.Options{Fleet: f, Follows: traces})
 	w.must(err)
 	o := page.Options{Fleet: remudav1.NewFleetServiceClient(s.Viewer("the page")), Version: "1.2.3", Log: hclog.NewNullLogger()}
 	change(&o)
