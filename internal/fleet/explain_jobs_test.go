@@ -62,6 +62,9 @@ func TestExplainTellsOfJobsThatAreOver(t *testing.T) {
 		if over := e.Sentences[1]; !strings.HasPrefix(over, `Job 1 "build" is over since `) || !strings.HasSuffix(over, ": success after 1m30s on "+runner+".") {
 			t.Errorf("how it ended: %s", over)
 		}
+		if j := w.hub.jobs[1]; e.Events[0].JobID != 1 || e.Events[0].JobName != "build" || !e.Events[0].Since.Equal(j.QueuedAt) || !e.Events[1].Since.Equal(j.StartedAt) {
+			t.Errorf("the job %+v started and ended as %+v", j, e.Events)
+		}
 		for of, id := range map[fleet.OfRun]int64{{}: 99, {Repository: repository, RunID: "2"}: 1, {Repository: "acme/other", RunID: "1"}: 1} {
 			if _, err := w.fleet.ExplainJob(ctx, id, of, fleet.OfRun{}, time.Now()); !errors.Is(err, lifecycle.ErrNotFound) {
 				t.Errorf("job %d for %+v: %v", id, of, err)

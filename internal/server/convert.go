@@ -9,6 +9,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/line"
 	"github.com/remuda-ci/remuda/internal/lifecycle/resources"
 	"github.com/remuda-ci/remuda/internal/services/model"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
@@ -107,5 +108,6 @@ func event(e lifecycle.Event) *remudav1.Event {
 		EventTime: timestampOrNil(e.At), Action: action(e.Action), InstanceId: e.InstanceID, Repository: e.Repository,
 		RunId: e.RunID, RequestId: e.RequestID, Assignment: e.Assignment,
 		FromState: condition(e.From), ToState: condition(e.To), Reason: e.Reason, ReasonCode: string(e.Code), Pool: e.Pool,
+		JobId: e.JobID, JobName: line.First(e.JobName), BeginTime: timestampOrNil(e.Since),
 	}
 }

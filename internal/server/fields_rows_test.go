@@ -163,7 +163,7 @@ var fieldRows = []fieldRow{
 		method: "ExplainRun", prepare: jobOf7, req: &remudav1.ExplainRunRequest{JobId: 70},
 		want: &remudav1.ExplainRunResponse{Sentences: []string{"SENTENCES"}, Events: []*remudav1.Event{{
 			EventTime: recently, Action: remudav1.Action_ACTION_END_JOB, InstanceId: "i-1", Repository: repository, RunId: "7", RequestId: "asked", Assignment: 4,
-			Reason: "job 70 is over", ReasonCode: "job_ended",
+			Reason: "job 70 is over", ReasonCode: "job_ended", JobId: 70, JobName: "build", BeginTime: stamp(1),
 		}}},
 	},
 	{method: "GetInstance", prepare: jobHost, req: &remudav1.GetInstanceRequest{InstanceId: "i-5"}, want: &remudav1.GetInstanceResponse{Instance: instanceOf70()}},

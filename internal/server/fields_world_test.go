@@ -163,7 +163,7 @@ func jobOf7(f *fieldWorld) {
 	f.must(f.store.CreateJob(f.t.Context(), lifecycle.Job{ID: 70, Repository: repository, RunID: "7", Pool: "full", State: lifecycle.JobDone, EndedAt: at(1), Version: 1}))
 	f.must(f.store.AddEvents(f.t.Context(), []lifecycle.Event{{
 		ID: "02", At: time.Now(), InstanceID: "i-1", Repository: repository, RunID: "7", RequestID: "asked", Assignment: 4,
-		Action: lifecycle.ActionEndJob, Reason: "job 70 is over", Code: lifecycle.ReasonJobEnded,
+		Action: lifecycle.ActionEndJob, Reason: "job 70 is over", Code: lifecycle.ReasonJobEnded, JobID: 70, JobName: "build\n(1)", Since: at(1),
 	}}))
 }
 

@@ -129,6 +129,7 @@ const EventRetention = 24 * time.Hour
 // NormalizeEvent returns the event in its normal form.
 func NormalizeEvent(e lifecycle.Event) lifecycle.Event {
 	setUTC(&e.At)
+	setUTC(&e.Since)
 	return e
 }
 

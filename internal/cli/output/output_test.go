@@ -33,7 +33,9 @@ func TestMessage(t *testing.T) {
   "toState": "STATE_UNSPECIFIED",
   "reason": "taken \"at once\" <now>: yes",
   "reasonCode": "",
-  "pool": ""
+  "pool": "",
+  "jobId": "0",
+  "jobName": ""
 }
 `},
 		// A number that JSON has as a string stays one.
@@ -49,6 +51,8 @@ toState: STATE_UNSPECIFIED
 reason: 'taken "at once" <now>: yes'
 reasonCode: ""
 pool: ""
+jobId: "0"
+jobName: ""
 `},
 	}
 	for name, test := range tests {

@@ -12,7 +12,7 @@ import (
 // recordProgress records that a job has started or is over, if its state has changed so. The history of its run then answers for it
 // after its row is done, and for a job of a job pool there is no other: its host works for the pool and not for its run.
 func recordProgress(events *op.Recorder, before, after lifecycle.Job, now time.Time) {
-	e := lifecycle.Event{At: now, Repository: after.Repository, RunID: after.RunID, Pool: after.Pool}
+	e := lifecycle.Event{At: now, Repository: after.Repository, RunID: after.RunID, Pool: after.Pool, JobID: after.ID, JobName: after.Name, Since: after.QueuedAt}
 	switch {
 	case before.State == after.State:
 		return
@@ -22,6 +22,9 @@ func recordProgress(events *op.Recorder, before, after lifecycle.Job, now time.T
 	case after.State == lifecycle.JobDone:
 		e.Action, e.Code = lifecycle.ActionEndJob, lifecycle.ReasonJobEnded
 		e.Reason = fmt.Sprintf("job %s is over: %s", jobname.Of(after), jobname.Outcome(after))
+		if hasRunner(after) {
+			e.Since = after.StartedAt
+		}
 	default:
 		return
 	}

@@ -149,7 +149,7 @@ func TransitionEvent(before, after lifecycle.Record, d lifecycle.Decision, now t
 // RequestEvent describes a step of a request that is no host's transition.
 func RequestEvent(q lifecycle.Request, action lifecycle.Action, why lifecycle.Reason, now time.Time) lifecycle.Event {
 	return lifecycle.Event{
-		At: now, Repository: q.Repository, RunID: q.RunID, RequestID: q.RequestID, Pool: q.Spec.Pool, Action: action, Reason: why.Text, Code: why.Code,
+		At: now, Repository: q.Repository, RunID: q.RunID, RequestID: q.RequestID, Pool: q.Spec.Pool, Action: action, Reason: why.Text, Code: why.Code, Since: q.CreatedAt,
 	}
 }
 

@@ -23,7 +23,7 @@ var _ = add(group{name: "events", tests: []suiteTest{
 func fullEvent(reason string) lifecycle.Event {
 	return lifecycle.Event{
 		At: start, InstanceID: "i-a", Repository: repository, RunID: runID, RequestID: "request-1", Pool: "default", Assignment: 3,
-		Action: lifecycle.ActionReady, From: "created", To: "running", Reason: reason,
+		Action: lifecycle.ActionReady, From: "created", To: "running", Reason: reason, JobID: 1 << 40, JobName: "build (1)", Since: start.Add(-time.Minute),
 	}
 }
 
@@ -44,6 +44,7 @@ func testEventRoundTrip(t *testing.T, w world) {
 	var ids []string
 	for i, e := range page.Items {
 		isUTC(t, "at", e.At)
+		isUTC(t, "since", e.Since)
 		ids = append(ids, e.ID)
 		page.Items[i].ID = ""
 	}

@@ -51,7 +51,14 @@ type Event struct {
 	ReasonCode string `protobuf:"bytes,11,opt,name=reason_code,json=reasonCode,proto3" json:"reason_code,omitempty"`
 	// The pool that it is about, where that is not the pool of the host: of a request, of a job of a job pool, and of a pool itself, such as its
 	// pause. Empty of any other, and in events of an older controld.
-	Pool          string `protobuf:"bytes,12,opt,name=pool,proto3" json:"pool,omitempty"`
+	Pool string `protobuf:"bytes,12,opt,name=pool,proto3" json:"pool,omitempty"`
+	// GitHub's id of the job that starts or ends; 0 when it is about none.
+	JobId int64 `protobuf:"varint,13,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
+	// What the author of the workflow calls that job; empty if no webhook said.
+	JobName string `protobuf:"bytes,14,opt,name=job_name,json=jobName,proto3" json:"job_name,omitempty"`
+	// When the time began that the event ends: when the request was made, and of a job when it was queued, before it starts, and when it started,
+	// before it ends. Absent in other events.
+	BeginTime     *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=begin_time,json=beginTime,proto3" json:"begin_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -168,6 +175,27 @@ func (x *Event) GetPool() string {
 		return x.Pool
 	}
 	return ""
+}
+
+func (x *Event) GetJobId() int64 {
+	if x != nil {
+		return x.JobId
+	}
+	return 0
+}
+
+func (x *Event) GetJobName() string {
+	if x != nil {
+		return x.JobName
+	}
+	return ""
+}
+
+func (x *Event) GetBeginTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.BeginTime
+	}
+	return nil
 }
 
 // WatchFleetRequest asks for events as they happen.
@@ -514,7 +542,7 @@ var File_remuda_v1_watch_proto protoreflect.FileDescriptor
 
 const file_remuda_v1_watch_proto_rawDesc = "" +
 	"\n" +
-	"\x15remuda/v1/watch.proto\x12\tremuda.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18remuda/v1/instance.proto\x1a\x17remuda/v1/refresh.proto\"\xaf\x03\n" +
+	"\x15remuda/v1/watch.proto\x12\tremuda.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18remuda/v1/instance.proto\x1a\x17remuda/v1/refresh.proto\"\x9c\x04\n" +
 	"\x05Event\x129\n" +
 	"\n" +
 	"event_time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\teventTime\x12)\n" +
@@ -537,7 +565,11 @@ const file_remuda_v1_watch_proto_rawDesc = "" +
 	" \x01(\tR\x06reason\x12\x1f\n" +
 	"\vreason_code\x18\v \x01(\tR\n" +
 	"reasonCode\x12\x12\n" +
-	"\x04pool\x18\f \x01(\tR\x04pool\"Y\n" +
+	"\x04pool\x18\f \x01(\tR\x04pool\x12\x15\n" +
+	"\x06job_id\x18\r \x01(\x03R\x05jobId\x12\x19\n" +
+	"\bjob_name\x18\x0e \x01(\tR\ajobName\x129\n" +
+	"\n" +
+	"begin_time\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampR\tbeginTime\"Y\n" +
 	"\x11WatchFleetRequest\x12D\n" +
 	"\x06run_id\x18\x01 \x01(\tB-\xbaH*\xd8\x01\x01r%2#^[0-9A-Za-z][0-9A-Za-z_.:-]{0,127}$R\x05runId\"<\n" +
 	"\x12WatchFleetResponse\x12&\n" +
@@ -599,16 +631,17 @@ var file_remuda_v1_watch_proto_depIdxs = []int32{
 	8,  // 1: remuda.v1.Event.action:type_name -> remuda.v1.Action
 	9,  // 2: remuda.v1.Event.from_state:type_name -> remuda.v1.State
 	9,  // 3: remuda.v1.Event.to_state:type_name -> remuda.v1.State
-	0,  // 4: remuda.v1.WatchFleetResponse.event:type_name -> remuda.v1.Event
-	10, // 5: remuda.v1.ListEventsRequest.since:type_name -> google.protobuf.Duration
-	0,  // 6: remuda.v1.ListEventsResponse.events:type_name -> remuda.v1.Event
-	7,  // 7: remuda.v1.ListEventsResponse.from_time:type_name -> google.protobuf.Timestamp
-	0,  // 8: remuda.v1.ExplainRunResponse.events:type_name -> remuda.v1.Event
-	9,  // [9:9] is the sub-list for method output_type
-	9,  // [9:9] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	7,  // 4: remuda.v1.Event.begin_time:type_name -> google.protobuf.Timestamp
+	0,  // 5: remuda.v1.WatchFleetResponse.event:type_name -> remuda.v1.Event
+	10, // 6: remuda.v1.ListEventsRequest.since:type_name -> google.protobuf.Duration
+	0,  // 7: remuda.v1.ListEventsResponse.events:type_name -> remuda.v1.Event
+	7,  // 8: remuda.v1.ListEventsResponse.from_time:type_name -> google.protobuf.Timestamp
+	0,  // 9: remuda.v1.ExplainRunResponse.events:type_name -> remuda.v1.Event
+	10, // [10:10] is the sub-list for method output_type
+	10, // [10:10] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_remuda_v1_watch_proto_init() }
