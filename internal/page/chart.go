@@ -8,14 +8,14 @@ import (
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
-// chart is a history of hosts: a lane for each, with a part for each of its states.
+// chart is a picture over time: a lane for each host, request or job, with a part for each of its states.
 type chart struct {
 	From, To time.Time
 	Lanes    []lane
-	// More is how many hosts are left out.
-	More int
-	// Slider has the states counted at a time that is chosen.
-	Slider bool
+	// Slider has the hosts of each state over time; nil: there is no slider.
+	Slider *tally
+	// Waits has the states of requests and jobs explained too.
+	Waits bool
 	// Hours are where the axis has a label.
 	Hours []label
 }
@@ -30,7 +30,8 @@ type place int
 func (p place) String() string { return fmt.Sprintf("%d.%d%%", p/10, p%10) }
 
 type lane struct {
-	Host, Link string
+	// Name is that of a host, a request or a job. Link leads to its page; empty: it has none.
+	Name, Link string
 	Y          int
 	Parts      []part
 	// Claims and Ends are where a run got the host, and where it ended.
@@ -60,40 +61,9 @@ const (
 // Height is that of all lanes.
 func (c *chart) Height() int { return max(laneStep, len(c.Lanes)*laneStep) }
 
-// Width is that of the chart.
-func (c *chart) Width() int { return width }
-
 // chartStates are how the states of hosts are called in the style sheet.
 var chartStates = map[remudav1.State]string{
 	remudav1.State_STATE_CREATED: "created", remudav1.State_STATE_CLAIMED: "claimed", remudav1.State_STATE_RUNNING: "running", remudav1.State_STATE_IDLE: "idle",
-}
-
-// chartOf draws what events say of hosts between two times. The hosts come first that changed last.
-func chartOf(events []*remudav1.Event, from, to time.Time) *chart {
-	c := &chart{From: from, To: to}
-	byHost := map[string][]*remudav1.Event{}
-	var hosts []string
-	for _, e := range slices.Backward(events) {
-		if id := e.GetInstanceId(); id != "" && (e.GetToState() != remudav1.State_STATE_UNSPECIFIED || byHost[id] != nil) {
-			if byHost[id] == nil {
-				hosts = append(hosts, id)
-			}
-			byHost[id] = append(byHost[id], e)
-		}
-	}
-	parts := 0
-	for i, id := range hosts {
-		slices.Reverse(byHost[id])
-		l := c.lane(id, byHost[id])
-		if parts += len(l.Parts); i == mostLanes || parts > mostParts {
-			c.More = len(hosts) - i
-			break
-		}
-		l.Y = len(c.Lanes) * laneStep
-		c.Lanes = append(c.Lanes, l)
-	}
-	c.Hours = c.hours()
-	return c
 }
 
 // x is the place of a time.
@@ -101,23 +71,34 @@ func (c *chart) x(t time.Time) place {
 	return place(width * t.Sub(c.From) / max(c.To.Sub(c.From), time.Millisecond))
 }
 
-func (c *chart) lane(id string, events []*remudav1.Event) lane {
-	l := lane{Host: id, Link: hostLink(id)}
-	state, since := events[0].GetFromState(), c.From
+// within is a time moved into those of the chart: clocks differ, and what began before begins at its edge.
+func (c *chart) within(t time.Time) time.Time {
+	switch {
+	case t.Before(c.From):
+		return c.From
+	case t.After(c.To):
+		return c.To
+	}
+	return t
+}
+
+// part is a state from one time to another.
+func (c *chart) part(state string, from, to time.Time) part {
+	return part{X: c.x(from), W: max(1, c.x(to)-c.x(from)), State: state, Title: fmt.Sprintf("%s from %s to %s", state, clock(from), clock(to))}
+}
+
+// host is the lane of a host from its events, at least one, the oldest first. counted gets each state that it was in.
+func (c *chart) host(id string, events []*remudav1.Event, counted *tally) lane {
+	l := lane{Name: id, Link: hostLink(id)}
+	state, since := firstState(events), c.From
 	end := func(at time.Time) {
 		if name := chartStates[state]; name != "" && at.After(since) {
-			l.Parts = append(l.Parts, part{
-				X: c.x(since), W: max(1, c.x(at)-c.x(since)), State: name, Title: fmt.Sprintf("%s from %s to %s", name, clock(since), clock(at)),
-			})
+			l.Parts = append(l.Parts, c.part(name, since, at))
+			counted.add(state, since, at)
 		}
 	}
 	for _, e := range events {
-		at := e.GetEventTime().AsTime()
-		if at.Before(c.From) {
-			at = c.From
-		} else if at.After(c.To) { // by a clock that is ahead
-			at = c.To
-		}
+		at := c.within(e.GetEventTime().AsTime())
 		if e.GetAction() == remudav1.Action_ACTION_CLAIM {
 			l.Claims = append(l.Claims, c.x(at))
 		}
@@ -135,8 +116,34 @@ func (c *chart) lane(id string, events []*remudav1.Event) lane {
 	return l
 }
 
+// firstState is the state of a host before its events.
+func firstState(events []*remudav1.Event) remudav1.State {
+	i := slices.IndexFunc(events, func(e *remudav1.Event) bool { return e.GetToState() != remudav1.State_STATE_UNSPECIFIED })
+	return events[max(0, i)].GetFromState()
+}
+
 // newest are the last ones of a lane.
 func newest[T any](all []T) []T { return all[max(0, len(all)-mostInLane):] }
+
+// sections divides the lanes so that each section is small enough for a page.
+func sections(lanes []lane) (starts []int) {
+	parts := 0
+	for i, l := range lanes {
+		if parts += len(l.Parts); i == 0 || i == starts[len(starts)-1]+mostLanes || parts > mostParts {
+			starts, parts = append(starts, i), len(l.Parts)
+		}
+	}
+	return starts
+}
+
+// show draws some lanes below each other.
+func (c *chart) show(lanes []lane) {
+	c.Hours = c.hours()
+	for i, l := range lanes {
+		l.Y = i * laneStep
+		c.Lanes = append(c.Lanes, l)
+	}
+}
 
 // hours are labels at whole steps of the axis, eight of them at most.
 func (c *chart) hours() []label {

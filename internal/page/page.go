@@ -46,8 +46,10 @@ type page struct {
 	Options
 	access access
 	// What reads every host is not read for each look.
-	pools recent.Answers[*remudav1.ListPoolsResponse]
-	costs recent.Answers[*remudav1.GetCostResponse]
+	pools     recent.Answers[*remudav1.ListPoolsResponse]
+	costs     recent.Answers[*remudav1.GetCostResponse]
+	censuses  recent.Answers[*census]
+	histories recent.Answers[*history]
 }
 
 // bounds of a call: what is read of it, and how long its answer may take.

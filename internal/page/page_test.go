@@ -2,23 +2,27 @@ package page_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"golang.org/x/net/html"
+	"google.golang.org/grpc"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/meter"
 	"github.com/remuda-ci/remuda/internal/page"
 	"github.com/remuda-ci/remuda/internal/testrun/racepass"
+	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
 // paths are all pages.
 var paths = []string{
-	"", "runs", "hosts", "hosts?state=running&pool=default", "waiting", "history", "history?span=24h", "cost", "cost?by=run&days=7", "services", "plan", "plan?at=02:00", "server",
+	"", "runs", "hosts", "hosts?state=running&pool=default", "hosts?state=held", "waiting", "history", "history?span=24h", "cost", "cost?by=run&days=7", "services", "plan", "plan?at=02:00", "server",
 	"host/" + instanceID(0), "run/acme/shop/1000",
 }
 
@@ -46,17 +50,17 @@ func TestPages(t *testing.T) {
 	w.fill(9)
 	w.waits(hostile)
 	for path, want := range map[string][]string{
-		"":                      {"default", "jobs", "request_open", "budget_used_up", "used up", `href="/ui/run/acme/shop/1000"`},
+		"":                      {"default", "jobs", "request_open", "budget_used_up", "used up", `href="/ui/run/acme/shop/1000"`, "The others are taken from the pool or launched until"},
 		"runs":                  {"acme/shop", "1000", "1002"},
 		"hosts":                 {instanceID(8), `href="/ui/host/` + instanceID(0) + `"`, "running"},
 		"hosts?state=idle":      {instanceID(1)},
-		"waiting":               {"limits.budgets allows repository acme/shop $1.00", "0 of 3 hosts are taken"},
+		"waiting":               {"limits.budgets allows repository acme/shop $1.00", "0 of 3 hosts are taken", "The others are taken from the pool or launched until", `data-head="NEXT"`, `data-head="LINE"`},
 		"history?span=24h":      {`<rect class="claimed"`, `<rect class="idle"`, `id="slider"`, `class="claim"`},
 		"cost?by=workflow":      {"1.00", "acme/shop", "total", "Budgets of ", "(calls of agents: dynamodb)", "CALLS"},
 		"services":              {"No service is configured."},
 		"server":                {"Which controlds are alive is not known.", "Its configuration names none."},
 		"host/" + instanceID(0): {"is running", "History"},
-		"run/acme/shop/1000":    {"Request asked asked for 3", "History"},
+		"run/acme/shop/1000":    {"Request asked asked for 3", "History", `<rect class="waiting"`, "request asked", "job &lt;script&gt;", `key waiting`},
 	} {
 		got := w.see(path)
 		body := got.Body.String()
@@ -173,8 +177,67 @@ func TestNoAnswer(t *testing.T) {
 	}
 }
 
-// Each page is small, however large the fleet is.
-func TestSizes(t *testing.T) {
+// counting counts the calls that read all hosts, or all that happened.
+type counting struct {
+	remudav1.FleetServiceClient
+	hosts, events, pools, costs atomic.Int64
+}
+
+func (c *counting) ListInstances(ctx context.Context, req *remudav1.ListInstancesRequest, o ...grpc.CallOption) (*remudav1.ListInstancesResponse, error) {
+	c.hosts.Add(1)
+	return c.FleetServiceClient.ListInstances(ctx, req, o...)
+}
+
+func (c *counting) ListEvents(ctx context.Context, req *remudav1.ListEventsRequest, o ...grpc.CallOption) (*remudav1.ListEventsResponse, error) {
+	c.events.Add(1)
+	return c.FleetServiceClient.ListEvents(ctx, req, o...)
+}
+
+func (c *counting) ListPools(ctx context.Context, req *remudav1.ListPoolsRequest, o ...grpc.CallOption) (*remudav1.ListPoolsResponse, error) {
+	c.pools.Add(1)
+	return c.FleetServiceClient.ListPools(ctx, req, o...)
+}
+
+func (c *counting) GetCost(ctx context.Context, req *remudav1.GetCostRequest, o ...grpc.CallOption) (*remudav1.GetCostResponse, error) {
+	c.costs.Add(1)
+	return c.FleetServiceClient.GetCost(ctx, req, o...)
+}
+
+// calls are the numbers of calls since the last time.
+func (c *counting) calls() [4]int64 {
+	return [4]int64{c.hosts.Swap(0), c.events.Swap(0), c.pools.Swap(0), c.costs.Swap(0)}
+}
+
+// What reads all hosts is read once for the pages that need it, and then not again for ten seconds. Times are those of a benchmark, so this has
+// what a look takes in calls and allocations.
+func TestWorkOfALook(t *testing.T) {
+	racepass.CoveredBy(t, "TestPages")
+	now, c := time.Now(), &counting{}
+	w := newWorld(t, func(o *page.Options) {
+		c.FleetServiceClient, o.Fleet, o.Now = o.Fleet, c, func() time.Time { return now }
+	})
+	w.fill(3_000)
+	for _, look := range []struct {
+		path                        string
+		hosts, events, pools, costs int64
+		allocations                 float64
+	}{
+		{"", 0, 1, 1, 0, 6_000}, {"runs", 3, 0, 0, 0, 20_000}, {"history", 0, 1, 0, 0, 20_000}, {"history?page=2", 0, 0, 0, 0, 20_000}, {"history?span=24h", 0, 1, 0, 0, 40_000},
+		{"history?span=24h&page=5", 0, 0, 0, 0, 40_000}, {"hosts?state=held", 0, 0, 0, 0, 2_000}, {"hosts", 1, 0, 0, 0, 40_000}, {"cost", 0, 0, 0, 1, 5_000}, {"plan", 0, 0, 0, 0, 2_000},
+	} {
+		w.see(look.path)
+		if got, want := c.calls(), [4]int64{look.hosts, look.events, look.pools, look.costs}; got != want {
+			t.Errorf("/%s calls for hosts, events, pools and costs %v times, want %v", look.path, got, want)
+		}
+		if got := testing.AllocsPerRun(1, func() { w.see(look.path) }); got > look.allocations {
+			t.Errorf("/%s takes %.0f allocations", look.path, got)
+		}
+		c.calls()
+	}
+}
+
+// Each page is small, however large the fleet is, and all hosts and runs are on one.
+func TestLargeFleet(t *testing.T) {
 	racepass.CoveredBy(t, "TestPages")
 	w := newWorld(t, func(*page.Options) {})
 	w.fill(10_000)
@@ -185,28 +248,94 @@ func TestSizes(t *testing.T) {
 			t.Errorf("%s: %d KiB, status %d", path, size>>10, got.Code)
 		}
 	}
-	next := regexp.MustCompile(`<a href="/ui/(hosts\?after=[^"]+)">The next page</a>`).FindStringSubmatch(w.see("hosts").Body.String())
-	if next == nil || !strings.Contains(w.see(next[1]).Body.String(), "The next page") {
-		t.Errorf("the first hosts lead to %v", next)
+	for path, want := range map[string]struct{ link, first string }{
+		"hosts": {"host/", ""}, "history": {"host/", "Hosts 1 to 100 of 1"}, "history?span=24h": {"host/", "The history reaches back to "}, "runs": {"run/", "Runs 1 to 100 of 3334."},
+	} {
+		if body := w.see(path).Body.String(); !strings.Contains(body, want.first) {
+			t.Errorf("%s does not say %q", path, want.first)
+		}
+		all := map[string]int{"host/": 10_000, "run/": 3334}[want.link]
+		if got := w.walk(path, want.link); len(got) < all {
+			t.Errorf("the pages from %s on lead to %d of %d", path, len(got), all)
+		}
 	}
 }
 
-func BenchmarkPages(b *testing.B) {
-	w := newWorld(b, func(*page.Options) {})
-	w.fill(10_000)
-	b.Run("the first look", func(b *testing.B) {
-		for b.Loop() {
-			w.restart()
-			w.call(here())
+var nextPage = regexp.MustCompile(`<a href="/ui/([^"]+)">The next page</a>`)
+
+// walk goes from a page to the next ones until the last, and returns what they lead to below a path.
+func (w *world) walk(path, below string) map[string]bool {
+	w.t.Helper()
+	found := map[string]bool{}
+	links := regexp.MustCompile(`href="/ui/` + below + `([^"]+)"`)
+	for pages := 0; pages < 1000; pages++ {
+		got := w.see(path)
+		body := got.Body.String()
+		if got.Code != http.StatusOK || len(body) > 200<<10 {
+			w.t.Errorf("%s: %d KiB, status %d", path, len(body)>>10, got.Code)
 		}
-	})
-	for _, path := range paths {
-		b.Run("/"+path, func(b *testing.B) {
-			c := here()
-			c.path = path
-			for b.Loop() {
-				w.call(c)
-			}
-		})
+		for _, link := range links.FindAllStringSubmatch(body, -1) {
+			found[link[1]] = true
+		}
+		next := nextPage.FindStringSubmatch(body)
+		if next == nil {
+			return found
+		}
+		path = html.UnescapeString(next[1])
+	}
+	w.t.Errorf("%s has no last page", path)
+	return found
+}
+
+// Of very many that wait those are shown that wait longest, page by page.
+func TestManyWait(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(*page.Options) {})
+	now := time.Now()
+	for n := range 1200 {
+		w.must(w.store.CreateRequest(t.Context(), lifecycle.Request{
+			Repository: repository, RunID: fmt.Sprint(n), RequestID: fmt.Sprint("asked-", n), Kind: lifecycle.RequestByCaller, Spec: lifecycle.Spec{Pool: "default", Count: 3, MinimumCount: 1},
+			CreatedAt: now.Add(-time.Duration(n) * time.Second), Deadline: now.Add(time.Minute), DueAt: now, Version: 1,
+		}))
+	}
+	if body := w.see("").Body.String(); !strings.Contains(body, `<a href="/ui/waiting">All that waits</a>`) {
+		t.Error("the first page does not lead to all that waits")
+	}
+	body := w.see("waiting?page=10").Body.String()
+	for _, want := range []string{"More wait than these 1000, which wait longest.", "Rows 901 to 1000 of 1000.", "The page before"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("the last page lacks %q", want)
+		}
+	}
+	if got := w.walk("waiting", "run/"); len(got) != 1000 || !got["acme/shop/1199"] {
+		t.Errorf("%d runs are shown", len(got))
+	}
+}
+
+// Hosts with a mark can be found, which controld does not list by.
+func TestMarkedHosts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(*page.Options) {})
+	w.fill(4)
+	for id, mark := range map[string]func(*lifecycle.Record){
+		instanceID(0): func(r *lifecycle.Record) { r.Hold = time.Now().Add(time.Hour) }, instanceID(2): func(r *lifecycle.Record) { r.Retiring = true },
+	} {
+		r, err := w.store.Instance(t.Context(), id)
+		w.must(err)
+		mark(&r)
+		_, err = w.store.UpdateInstance(t.Context(), r)
+		w.must(err)
+	}
+	for query, want := range map[string]string{
+		"state=held": instanceID(0), "state=retiring": instanceID(2), "state=held&pool=default": instanceID(0), "state=held&repository=acme": instanceID(0),
+		"state=held&pool=other": "", "state=retiring&repository=acme/other": "",
+	} {
+		got, has := w.walk("hosts?"+query, "host/"), 0
+		if want != "" {
+			has = 1
+		}
+		if len(got) != has || has == 1 && !got[want] {
+			t.Errorf("%s shows %v, want %q", query, got, want)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/remuda-ci/remuda/internal/cli/table"
 	"github.com/remuda-ci/remuda/internal/logkey"
@@ -24,11 +25,10 @@ type view struct {
 	SignedIn string
 	// Filters are fields of a form that asks for the same page again.
 	Filters []filter
-	// Chart is a history of hosts.
-	Chart  *chart
-	Tables []htmlTable
-	// Next leads to the page after this one.
-	Next string
+	Chart   *chart
+	Tables  []htmlTable
+	// Previous and Next lead to the pages beside this one.
+	Previous, Next string
 	// Live has the page updated while it is looked at.
 	Live bool
 
@@ -49,9 +49,18 @@ type htmlTable struct {
 	Rows  [][]htmlCell
 	// Nothing is said in place of no rows.
 	Nothing string
+	// More leads to the rows that are not here; nil: there are none.
+	More *htmlCell
 }
 
-type htmlCell struct{ Text, Class, Link string }
+type htmlCell struct {
+	Text, Class, Link string
+	// Head is that of its column.
+	Head string
+}
+
+// sentence is from how many characters on the text of a cell is broken into lines.
+const sentence = 40
 
 // classes are how styles are called in the style sheet.
 var classes = map[table.Style]string{table.Good: "good", table.Warn: "warn", table.Bad: "bad", table.Faint: "faint", table.Strong: "strong"}
@@ -66,7 +75,13 @@ func tableOf(title string, t table.Table, nothing string) htmlTable {
 	for _, row := range t.Rows {
 		cells := make([]htmlCell, len(row))
 		for i, cell := range row {
-			cells[i] = htmlCell{Text: cell.Shown(), Class: classes[cell.Style]}
+			cells[i] = htmlCell{Text: cell.Shown(), Class: classes[cell.Style], Head: t.Head[i]}
+			switch {
+			case cell.Text == "":
+				cells[i].Class = "none"
+			case utf8.RuneCountInString(cell.Text) > sentence:
+				cells[i].Class = strings.TrimSpace(cells[i].Class + " text")
+			}
 		}
 		if i, ok := at["HOST"]; ok {
 			cells[i].Link = hostLink(row[i].Text)

@@ -16,7 +16,8 @@ import (
 func TestSpans(t *testing.T) {
 	t.Parallel()
 	spans := tracetest.NewSpanRecorder()
-	w := newWorldWith(t, otelgrpc.NewServerHandler(otelgrpc.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)))), func(*page.Options) {})
+	w := newWorld(t, func(*page.Options) {})
+	w.serve(otelgrpc.NewServerHandler(otelgrpc.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)))), func(*page.Options) {})
 	w.see("waiting")
 	w.post(here(), "ListBudgets", "{}")
 	w.post(here(), "GetInstance", `{"instanceId": "i-unknown"}`)

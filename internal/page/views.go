@@ -9,23 +9,24 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/types/known/durationpb"
-
 	"github.com/remuda-ci/remuda/internal/cli/table"
 	views "github.com/remuda-ci/remuda/internal/cli/view"
 	"github.com/remuda-ci/remuda/internal/recent"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // How many rows a page has at most, so that it is small.
 const (
-	shownWaits  = 50
-	shownEvents = 30
-	shownHosts  = 100
-	shownRuns   = 200
-	shownCosts  = 200
+	shownWaits   = 50 // of the first page
+	shownWaiting = 100
+	shownEvents  = 30
+	shownHosts   = 100
+	shownRuns    = 100
+	shownCosts   = 200
+
+	mostWaits = 1000 // that are read
 )
 
 // overview is how the fleet is now: budgets that are near their end, pools, what waits, and what happened just now.
@@ -52,7 +53,10 @@ func (p *page) overview(ctx context.Context, _ *http.Request) (view, error) {
 	}
 	v.Tables = append(v.Tables,
 		tableOf("Pools", views.Pools(pools.GetPools(), now, false), "No pool is configured."),
-		tableOf("What waits for hosts", views.Waits(waits.GetWaits(), now, false), "Nothing waits for hosts."))
+		waitTable("What waits for hosts", waits.GetWaits(), now))
+	if waits.GetMore() {
+		v.Tables[1].More = &htmlCell{Text: "All that waits", Link: Path + "waiting"}
+	}
 	budgets.Budgets = slices.DeleteFunc(budgets.Budgets, func(b *remudav1.Budget) bool { return b.GetState() == remudav1.BudgetState_BUDGET_STATE_WITHIN })
 	if len(budgets.GetBudgets()) > 0 {
 		v.Tables = append(v.Tables, tableOf("Budgets that are near their end, or used up", views.Budgets(budgets), ""))
@@ -71,68 +75,98 @@ func eventTable(title string, events []*remudav1.Event) htmlTable {
 	return tableOf(title, t, "Nothing happened in the last hour.")
 }
 
-// alive are the states of hosts that have not ended.
-var alive = []remudav1.State{remudav1.State_STATE_CREATED, remudav1.State_STATE_CLAIMED, remudav1.State_STATE_RUNNING, remudav1.State_STATE_IDLE}
+// hostStates are the choices of the filter of hosts: states and marks.
+var hostStates = append([]string{"created", "claimed", "running", "idle"}, marks...)
 
-// hostStates are the choices of the filter of hosts.
-var hostStates = []string{"created", "claimed", "running", "idle"}
-
-// hosts are a page of them, as controld lists them.
+// hosts are a page of them.
 func (p *page) hosts(ctx context.Context, r *http.Request) (view, error) {
 	query := r.URL.Query()
-	req := &remudav1.ListInstancesRequest{
-		Pool: query.Get("pool"), Repository: query.Get("repository"), States: alive, PageSize: shownHosts, PageToken: query.Get("after"),
-	}
-	if i := slices.Index(hostStates, query.Get("state")); i >= 0 {
-		req.States = alive[i : i+1]
-	}
-	v := view{Title: "Hosts", Live: req.PageToken == "", Filters: []filter{
-		{Name: "pool", Label: "Pool", Value: query.Get("pool")}, {Name: "repository", Label: "Repository", Value: query.Get("repository")},
-		{Name: "state", Label: "State", Value: query.Get("state"), Choices: hostStates},
+	pool, repository, state := query.Get("pool"), query.Get("repository"), query.Get("state")
+	v := view{Title: "Hosts", Filters: []filter{
+		{Name: "pool", Label: "Pool", Value: pool}, {Name: "repository", Label: "Repository", Value: repository},
+		{Name: "state", Label: "State", Value: state, Choices: hostStates},
 	}}
-	resp, err := p.Fleet.ListInstances(ctx, req)
+	var shown []*remudav1.Instance
+	var err error
+	if slices.Contains(marks, state) {
+		shown, err = p.marked(ctx, r, &v, views.Filter{Pool: pool, Repository: repository, States: []string{state}})
+	} else {
+		req := &remudav1.ListInstancesRequest{Pool: pool, Repository: repository, States: alive, PageSize: shownHosts, PageToken: query.Get("after")}
+		if i := slices.Index(hostStates, state); i >= 0 {
+			req.States = alive[i : i+1]
+		}
+		shown, err = p.listed(ctx, r, &v, req)
+	}
 	if err != nil {
 		return v, err
 	}
-	if next := resp.GetNextPageToken(); next != "" {
-		query.Set("after", next)
-		v.Next = Path + "hosts?" + query.Encode()
-	}
-	views.Sort(resp.Instances)
-	v.Tables = []htmlTable{tableOf("", views.Hosts(resp.GetInstances(), p.Now(), false), "There are no such hosts.")}
+	v.Tables = []htmlTable{tableOf("", views.Hosts(shown, p.Now(), false), "There are no such hosts.")}
 	return v, nil
 }
 
-// runs are the runs that have hosts, as far as the first hosts say.
-func (p *page) runs(ctx context.Context, _ *http.Request) (view, error) {
-	v := view{Title: "Runs", Live: true}
-	req := &remudav1.ListInstancesRequest{States: alive[:3], PageSize: 1000}
+// listed are hosts as controld lists them, page by page.
+func (p *page) listed(ctx context.Context, r *http.Request, v *view, req *remudav1.ListInstancesRequest) ([]*remudav1.Instance, error) {
 	resp, err := p.Fleet.ListInstances(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	v.Live = req.GetPageToken() == ""
+	if next := resp.GetNextPageToken(); next != "" {
+		query := r.URL.Query()
+		query.Set("after", next)
+		v.Next = Path + "hosts?" + query.Encode()
+	}
+	views.Sort(resp.GetInstances())
+	return resp.GetInstances(), nil
+}
+
+// marked are the hosts with a mark, which controld does not list by.
+func (p *page) marked(ctx context.Context, r *http.Request, v *view, filter views.Filter) ([]*remudav1.Instance, error) {
+	all, err := p.census(ctx)
+	if err != nil {
+		return nil, err
+	}
+	marked := filter.Apply(all.marked, p.Now())
+	s := sectionOf(r, every(shownHosts, len(marked)), len(marked))
+	v.Live = s.previous == ""
+	v.divide(s, "Hosts")
+	return marked[s.from:s.to], nil
+}
+
+// runs are the runs that have hosts.
+func (p *page) runs(ctx context.Context, r *http.Request) (view, error) {
+	v := view{Title: "Runs"}
+	all, err := p.census(ctx)
 	if err != nil {
 		return v, err
 	}
-	runs := views.RunsOf(resp.GetInstances(), p.Now())
-	if len(runs) > shownRuns || resp.GetNextPageToken() != "" {
-		v.Text = []string{"There are more than these. remuda runs has all of them."}
-		runs = runs[:min(shownRuns, len(runs))]
-	}
-	v.Tables = []htmlTable{tableOf("", views.Runs(runs, p.Now(), false), "No run has a host.")}
+	s := sectionOf(r, every(shownRuns, len(all.runs)), len(all.runs))
+	v.Live = s.previous == ""
+	v.divide(s, "Runs")
+	v.Tables = []htmlTable{tableOf("", views.Runs(all.runs[s.from:s.to], p.Now(), false), "No run has a host.")}
 	return v, nil
 }
 
 // host explains one host.
 func (p *page) host(ctx context.Context, r *http.Request) (view, error) {
 	id := r.PathValue("id")
-	return p.explained(ctx, "Host "+id, &remudav1.ExplainRunRequest{InstanceId: id})
+	return p.explained(ctx, "Host "+id, &remudav1.ExplainRunRequest{InstanceId: id}, nil)
 }
 
-// run explains one run.
+// run explains one run. What of it waits is in no event, so it is asked for.
 func (p *page) run(ctx context.Context, r *http.Request) (view, error) {
 	repository, run := r.PathValue("owner")+"/"+r.PathValue("name"), r.PathValue("run")
-	return p.explained(ctx, fmt.Sprintf("Run %s of %s", run, repository), &remudav1.ExplainRunRequest{Repository: repository, RunId: run})
+	waiting, err := p.Fleet.ListWaiting(ctx, &remudav1.ListWaitingRequest{RowLimit: mostWaits})
+	if err != nil {
+		return view{}, err
+	}
+	waits := slices.DeleteFunc(waiting.GetWaits(), func(w *remudav1.Wait) bool {
+		return w.GetRunId() != run || !strings.EqualFold(w.GetRepository(), repository)
+	})
+	return p.explained(ctx, fmt.Sprintf("Run %s of %s", run, repository), &remudav1.ExplainRunRequest{Repository: repository, RunId: run}, waits)
 }
 
-func (p *page) explained(ctx context.Context, title string, req *remudav1.ExplainRunRequest) (view, error) {
+func (p *page) explained(ctx context.Context, title string, req *remudav1.ExplainRunRequest, waits []*remudav1.Wait) (view, error) {
 	v := view{Title: title, Live: true}
 	resp, err := p.Fleet.ExplainRun(ctx, req)
 	if err != nil {
@@ -142,10 +176,10 @@ func (p *page) explained(ctx context.Context, title string, req *remudav1.Explai
 	for _, sentence := range resp.GetSentences()[:max(0, len(resp.GetSentences())-len(events))] { // the last are the history
 		v.Text = append(v.Text, table.Printable(sentence))
 	}
+	if c := timeline(events, waits, p.Now()); len(c.Lanes) > 0 {
+		v.Chart = c
+	}
 	if len(events) > 0 {
-		if c := chartOf(events, events[0].GetEventTime().AsTime(), p.Now()); len(c.Lanes) > 0 {
-			v.Chart = c
-		}
 		v.Tables = []htmlTable{eventTable("History", events)}
 	}
 	return v, nil
@@ -154,45 +188,30 @@ func (p *page) explained(ctx context.Context, title string, req *remudav1.Explai
 // waiting is all that waits.
 func (p *page) waiting(ctx context.Context, r *http.Request) (view, error) {
 	pool := r.URL.Query().Get("pool")
-	v := view{Title: "Waiting", Live: true, Filters: []filter{{Name: "pool", Label: "Pool", Value: pool}}}
-	resp, err := p.Fleet.ListWaiting(ctx, &remudav1.ListWaitingRequest{Pool: pool, RowLimit: 300})
+	v := view{Title: "Waiting", Filters: []filter{{Name: "pool", Label: "Pool", Value: pool}}}
+	resp, err := p.Fleet.ListWaiting(ctx, &remudav1.ListWaitingRequest{Pool: pool, RowLimit: mostWaits})
 	if err != nil {
 		return v, err
 	}
+	waits := resp.GetWaits()
 	if resp.GetMore() {
-		v.Text = []string{"Others wait too."}
+		v.Text = []string{fmt.Sprintf("More wait than these %d, which wait longest.", len(waits))}
 	}
-	v.Tables = []htmlTable{tableOf("", views.Waits(resp.GetWaits(), p.Now(), false), "Nothing waits for hosts.")}
+	s := sectionOf(r, every(shownWaiting, len(waits)), len(waits))
+	v.Live = s.previous == ""
+	v.divide(s, "Rows")
+	v.Tables = []htmlTable{waitTable("", waits[s.from:s.to], p.Now())}
 	return v, nil
 }
 
-// spans are the choices of how far back the history goes.
-var spans = []string{"1h", "4h", "12h", "24h"}
-
-// history is what the hosts did in the last hours.
-func (p *page) history(ctx context.Context, r *http.Request) (view, error) {
-	span := r.URL.Query().Get("span")
-	if !slices.Contains(spans, span) {
-		span = spans[0]
+// waitTable has what happens next too.
+func waitTable(title string, waits []*remudav1.Wait, now time.Time) htmlTable {
+	t := views.Waits(waits, now, false)
+	t.Head = append(t.Head, "NEXT", "LINE")
+	for i, w := range waits {
+		t.Rows[i] = append(t.Rows[i], table.Row(w.GetNext(), w.GetLine())...)
 	}
-	v := view{Title: "History", Filters: []filter{{Name: "span", Label: "The last", Value: span, Choices: spans}}}
-	back, err := time.ParseDuration(span)
-	if err != nil {
-		return v, status.Error(codes.InvalidArgument, err.Error())
-	}
-	resp, err := p.Fleet.ListEvents(ctx, &remudav1.ListEventsRequest{Since: durationpb.New(back), RowLimit: 10_000})
-	if err != nil {
-		return v, err
-	}
-	v.Chart = chartOf(resp.GetEvents(), resp.GetFromTime().AsTime(), p.Now())
-	v.Chart.Slider = len(v.Chart.Lanes) > 0
-	switch {
-	case len(v.Chart.Lanes) == 0:
-		v.Chart, v.Text = nil, []string{"No host changed in this time."}
-	case v.Chart.More > 0:
-		v.Text = []string{fmt.Sprintf("The hosts that changed last are shown; %d others changed too.", v.Chart.More)}
-	}
-	return v, nil
+	return tableOf(title, t, "Nothing waits for hosts.")
 }
 
 // cost says what hosts were used for.

@@ -22,29 +22,41 @@ import (
 	"github.com/remuda-ci/remuda/internal/policy/price"
 	queue "github.com/remuda-ci/remuda/internal/queue/memory"
 	"github.com/remuda-ci/remuda/internal/server"
-	store "github.com/remuda-ci/remuda/internal/store/memory"
+	"github.com/remuda-ci/remuda/internal/store"
+	"github.com/remuda-ci/remuda/internal/store/memory"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
 const repository = "acme/shop"
 
-// world is a page over a real server and its use cases, with a store in memory.
+// world is a page over a real server and its use cases.
 type world struct {
-	t       testing.TB
-	store   *store.Store
+	t     testing.TB
+	store store.Store
+	// report stores what the agent of a host says.
+	report  func(context.Context, lifecycle.Report) error
 	options page.Options
 	handler http.Handler
 }
 
+// newWorld has a store in memory.
 func newWorld(t testing.TB, change func(*page.Options)) *world {
 	t.Helper()
-	return newWorldWith(t, nil, change)
+	w := &world{t: t}
+	w.inMemory()
+	w.serve(nil, change)
+	return w
 }
 
-// newWorldWith is newWorld with a handler of traces.
-func newWorldWith(t testing.TB, traces stats.Handler, change func(*page.Options)) *world {
-	t.Helper()
-	w := &world{t: t, store: store.New(time.Now)}
+func (w *world) inMemory() {
+	s := memory.New(time.Now)
+	w.store = s.Store
+	w.report = func(ctx context.Context, r lifecycle.Report) error { return s.ForHost(r.HostKey).PutReport(ctx, r) }
+}
+
+// serve begins to serve the page, with a handler of traces or nil.
+func (w *world) serve(traces stats.Handler, change func(*page.Options)) {
+	w.t.Helper()
 	machines, err := compute.New(compute.Options{})
 	w.must(err)
 	f, err := fleet.New(fleet.Options{
@@ -67,7 +79,6 @@ func newWorldWith(t testing.TB, traces stats.Handler, change func(*page.Options)
 	change(&o)
 	w.options = o
 	w.restart()
-	return w
 }
 
 // restart has a page that was not looked at yet.
@@ -103,50 +114,108 @@ func (w *world) see(path string) *httptest.ResponseRecorder {
 // instanceID is that of host n, as EC2 writes them.
 func instanceID(n int) string { return fmt.Sprintf("i-%017x", n) }
 
-// dayOf is the history of a host until now: it is launched, serves a run every two hours, and most of them end.
-func dayOf(n int, now time.Time) (events []lifecycle.Event) {
-	at := now.Add(-23*time.Hour + time.Duration(n%7)*23*time.Minute)
+// tails are how long ago hosts came into their states.
+var tails = map[lifecycle.State]time.Duration{
+	lifecycle.StateRunning: 25 * time.Minute, lifecycle.StateIdle: 6 * time.Minute, lifecycle.StateClaimed: time.Minute, lifecycle.StateCreated: time.Minute,
+	lifecycle.StateTerminated: 40 * time.Minute,
+}
+
+// dayOf is the history of host n until it came into its state: it was launched and has served nine runs, and the last one is runOf(n).
+func dayOf(n int, state lifecycle.State, now time.Time) (events []lifecycle.Event) {
+	at, run := now, fmt.Sprint(20_000+n/3*10)
 	add := func(after time.Duration, action lifecycle.Action, from, to, reason string) {
 		at = at.Add(after)
 		events = append(events, lifecycle.Event{
-			At: at, InstanceID: instanceID(n), Repository: repository, RunID: fmt.Sprint(1000 + n/3), Action: action, From: from, To: to, Reason: reason,
+			At: at, InstanceID: instanceID(n), Repository: repository, RunID: run, Action: action, From: from, To: to, Reason: reason,
 		})
 	}
-	add(0, lifecycle.ActionLaunch, "", "created", "launched for the run")
-	add(time.Minute, lifecycle.ActionReady, "created", "running", "registered for the run")
-	for range 8 {
+	pool := func() {
 		add(time.Duration(20+n%5*10)*time.Minute, lifecycle.ActionPool, "running", "idle (pooled)", "deregistered and clean")
-		add(time.Duration(30+n%3*15)*time.Minute, lifecycle.ActionClaim, "idle (pooled)", "claimed", "claimed for the run")
-		add(2*time.Minute, lifecycle.ActionReady, "claimed", "running", "registered for the run")
 	}
-	if n%3 == 2 {
+	claim := func(by string) {
+		run = by
+		add(time.Duration(30+n%3*15)*time.Minute, lifecycle.ActionClaim, "idle (pooled)", "claimed", "claimed for run "+run)
+	}
+	ready := func(from string) {
+		add(2*time.Minute, lifecycle.ActionReady, from, "running", "registered for run "+run)
+	}
+	if state == lifecycle.StateCreated {
+		run = runOf(n)
+	}
+	add(0, lifecycle.ActionLaunch, "", "created", "launched for run "+run)
+	if state != lifecycle.StateCreated {
+		ready("created")
+		for i := range 7 {
+			pool()
+			claim(fmt.Sprint(20_001 + n/3*10 + i))
+			ready("claimed")
+		}
+		pool()
+		claim(runOf(n))
+	}
+	if state == lifecycle.StateRunning || state == lifecycle.StateIdle || state == lifecycle.StateTerminated {
+		ready("claimed")
+	}
+	switch state {
+	case lifecycle.StateIdle:
+		pool()
+	case lifecycle.StateTerminated:
 		add(30*time.Minute, lifecycle.ActionTerminate, "running", "terminated", "it reached its maximum age")
+	}
+	late := at.Sub(now) + tails[state] + time.Duration(n%7)*time.Minute
+	for i := range events {
+		events[i].At = events[i].At.Add(-late)
 	}
 	return events
 }
 
-// fill stores so many hosts in all states, their reports, and the history of a day.
+// runOf is the run that host n serves, or served last.
+func runOf(n int) string { return fmt.Sprint(1000 + n/3) }
+
+// jobsOf are the first request of a run and its jobs: one is over, and one runs.
+func jobsOf(run string, now time.Time) []lifecycle.Event {
+	at := func(minutes int) time.Time { return now.Add(-time.Duration(minutes) * time.Minute) }
+	of := func(e lifecycle.Event) lifecycle.Event {
+		e.Repository, e.RunID = repository, run
+		return e
+	}
+	return []lifecycle.Event{
+		of(lifecycle.Event{At: at(25), RequestID: "4f9c2b6e", Action: lifecycle.ActionSettle, Reason: "2 of 2 hosts are ready", Since: at(28)}),
+		of(lifecycle.Event{At: at(24), JobID: 1, JobName: "build", Action: lifecycle.ActionStartJob, Reason: `job 1 "build" started on ` + instanceID(0) + ", 4m0s after it was queued", Since: at(28)}),
+		of(lifecycle.Event{At: at(9), JobID: 1, JobName: "build", Action: lifecycle.ActionEndJob, Reason: `job 1 "build" is over: success after 15m0s on ` + instanceID(0), Since: at(24)}),
+		of(lifecycle.Event{At: at(8), JobID: 2, JobName: "test (shard 1 of 3)", Action: lifecycle.ActionStartJob, Reason: `job 2 "test (shard 1 of 3)" started on ` + instanceID(0) + ", 1m0s after it was queued", Since: at(9)}),
+	}
+}
+
+// fill stores so many hosts in all states, a third as many that have ended, what their agents say, and the history of a day.
 func (w *world) fill(hosts int) {
 	w.t.Helper()
 	ctx, now := context.Background(), time.Now()
 	states := []lifecycle.State{lifecycle.StateRunning, lifecycle.StateIdle, lifecycle.StateClaimed, lifecycle.StateCreated}
-	var events []lifecycle.Event
-	for n := range hosts {
-		r := lifecycle.Record{
-			HostKey: instanceID(n), InstanceID: instanceID(n), Pool: "default", State: states[n%len(states)], Assignment: 1, Version: 1,
-			Hardware:   lifecycle.Hardware{ResourceClass: "large", UsageClass: lifecycle.UsageOnDemand, InstanceType: "c6i.large", Zone: "eu-west-1a"},
-			LaunchedAt: now.Add(-time.Hour), CreatedAt: now.Add(-time.Hour), UpdatedAt: now.Add(-time.Minute), Threshold: now.Add(time.Hour), DueAt: now.Add(time.Hour),
+	events := jobsOf(runOf(0), now)
+	for n := range hosts + hosts/3 {
+		state := lifecycle.StateTerminated
+		if n < hosts {
+			state = states[n%len(states)]
 		}
-		if r.State != lifecycle.StateIdle {
-			r.Repository, r.RunID, r.RequestID = repository, fmt.Sprint(1000+n/3), "asked"
-		} else {
-			r.PooledAt = now.Add(-time.Minute)
+		events = append(events, dayOf(n, state, now)...)
+		r := lifecycle.Record{
+			HostKey: instanceID(n), InstanceID: instanceID(n), Pool: "default", State: state, Assignment: 1, Version: 1,
+			Hardware:   lifecycle.Hardware{ResourceClass: "large", UsageClass: lifecycle.UsageOnDemand, InstanceType: "c6i.large", Zone: "eu-west-1a"},
+			LaunchedAt: now.Add(-12 * time.Hour), CreatedAt: now.Add(-12 * time.Hour), UpdatedAt: now.Add(-tails[state]), Threshold: now.Add(time.Hour), DueAt: now.Add(time.Hour),
+		}
+		switch state {
+		case lifecycle.StateIdle:
+			r.PooledAt = now.Add(-tails[state])
+		case lifecycle.StateTerminated:
+			r.Threshold, r.DueAt = time.Time{}, time.Time{}
+		default:
+			r.Repository, r.RunID, r.RequestID = repository, runOf(n), "asked"
 		}
 		w.must(w.store.CreateInstance(ctx, r))
-		w.must(w.store.ForHost(r.HostKey).PutReport(ctx, lifecycle.Report{HostKey: r.HostKey, HeartbeatAt: now, Assignment: 1, Signal: lifecycle.SignalRegOK, Busy: n%8 == 0}))
-	}
-	for n := range min(hosts, 400) {
-		events = append(events, dayOf(n, now)...)
+		if n < hosts {
+			w.must(w.report(ctx, lifecycle.Report{HostKey: r.HostKey, HeartbeatAt: now, Assignment: 1, Signal: lifecycle.SignalRegOK, Busy: n%8 == 0}))
+		}
 	}
 	slices.SortFunc(events, func(a, b lifecycle.Event) int { return a.At.Compare(b.At) })
 	for len(events) > 0 {

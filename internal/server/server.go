@@ -110,7 +110,7 @@ func New(o Options) (*Server, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Server{ready: o.Ready, every: o.ReadyEvery, log: o.Log, plain: o.TLS == nil, health: health.NewServer(), stats: o.Follows}
+	s := &Server{ready: o.Ready, every: o.ReadyEvery, log: o.Log, plain: o.TLS == nil, health: health.NewServer(), stats: o.StatsHandler}
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.handOver, s.handOverNow = context.WithCancel(context.Background())
 	edge := &interceptors{log: o.Log, metrics: o.Metrics, validator: validator, callers: o.Callers}

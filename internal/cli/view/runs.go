@@ -32,20 +32,25 @@ type Run struct {
 
 // RunsOf groups hosts by their run, by repository and run.
 func RunsOf(hosts []*remudav1.Instance, now time.Time) []Run {
-	hosts = slices.Clone(hosts)
-	Sort(hosts)
-	var runs []Run
+	type id struct {
+		repository, run string
+		attempt         int32
+	}
+	of := map[id][]*remudav1.Instance{}
 	for _, h := range hosts {
 		repository, run, attempt := work(h)
-		if run == "" || State(h) == ended {
-			continue
+		if run != "" && State(h) != ended {
+			of[id{repository, run, attempt}] = append(of[id{repository, run, attempt}], h)
 		}
-		i := slices.IndexFunc(runs, func(r Run) bool { return r.Repository == repository && r.RunID == run && r.Attempt == attempt })
-		if i < 0 {
-			runs = append(runs, Run{Repository: repository, RunID: run, Attempt: attempt, Since: since(h)})
-			i = len(runs) - 1
+	}
+	var runs []Run
+	for id, hosts := range of {
+		Sort(hosts)
+		r := Run{Repository: id.repository, RunID: id.run, Attempt: id.attempt, Since: since(hosts[0])}
+		for _, h := range hosts {
+			r.add(h, now)
 		}
-		runs[i].add(h, now)
+		runs = append(runs, r)
 	}
 	slices.SortFunc(runs, func(a, b Run) int {
 		return cmp.Or(strings.Compare(a.Repository, b.Repository), strings.Compare(a.RunID, b.RunID), cmp.Compare(a.Attempt, b.Attempt))

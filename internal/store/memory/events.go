@@ -42,7 +42,10 @@ func (s *Store) EventsOfInstance(ctx context.Context, instanceID string, since t
 	return read(ctx, s, "list events of instance", func() (lifecycle.HostHistory, error) {
 		var newest []lifecycle.Event
 		for _, e := range slices.Backward(s.events) {
-			if (instanceID == "" || e.InstanceID == instanceID) && len(newest) <= limit {
+			if len(newest) > limit {
+				break
+			}
+			if instanceID == "" || e.InstanceID == instanceID {
 				newest = append(newest, e)
 			}
 		}

@@ -35,33 +35,21 @@ if (main.dataset.live) {
   setInterval(update, 1000 * main.dataset.live);
 }
 
-// The slider counts the states at a time, by the parts of the chart.
+// The slider shows how many hosts were in each state at a time, also of those that are on other pages.
 const slider = document.getElementById("slider");
 if (slider) {
   const [from, to] = [Number(slider.dataset.from), Number(slider.dataset.to)];
   const [shown, cursor] = [slider.parentElement.querySelector("output"), document.getElementById("cursor")];
-  const lanes = [...document.querySelectorAll(".chart g")].map((lane) =>
-    [...lane.querySelectorAll("rect")].map((rect) => {
-      const x = parseFloat(rect.getAttribute("x"));
-      return { state: rect.getAttribute("class"), x, end: x + parseFloat(rect.getAttribute("width")) };
-    }),
-  );
+  const states = slider.dataset.states.split(" ");
+  const counts = slider.dataset.counts.split(",").map((count) => count.split(" "));
   const show = () => {
     const at = (100 * slider.value) / slider.max;
-    const inside = Math.min(at, 99.99); // a part does not cover its end
-    const counts = {};
-    for (const lane of lanes) {
-      const part = lane.findLast((p) => p.x <= inside && inside < p.end);
-      if (part) {
-        counts[part.state] = (counts[part.state] ?? 0) + 1;
-      }
-    }
     cursor.setAttribute("x1", `${at}%`);
     cursor.setAttribute("x2", `${at}%`);
     cursor.classList.add("on");
     const time = new Date(from + ((to - from) * at) / 100).toISOString().slice(11, 19);
-    const states = Object.entries(counts).sort().map(([state, n]) => `${n} ${state}`);
-    shown.textContent = `${time}: ${states.join(", ") || "no host"}`;
+    const hosts = counts[slider.value].map((n, i) => `${n} ${states[i]}`).filter((text) => !text.startsWith("0 "));
+    shown.textContent = `${time}: ${hosts.join(", ") || "no host"}`;
   };
   slider.parentElement.hidden = false;
   slider.addEventListener("input", show);
