@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/remuda-ci/remuda/internal/config/strictyaml"
+	"github.com/remuda-ci/remuda/internal/lifecycle/mailaddress"
 )
 
 // Page is the page for people, on the address of HTTP. Without TokenFile and OIDC callers on this machine alone see it.
@@ -42,13 +43,12 @@ const OIDCPath = "/ui/oidc/callback"
 // SetDefaults names the claim that most issuers have.
 func (o *OIDC) SetDefaults() { o.GroupsClaim = "groups" }
 
-// The forms of what an issuer knows. Other letters than those of ASCII are not taken in mail addresses, since some look alike.
+// The forms of what an issuer knows.
 var (
-	oidcClient  = regexp.MustCompile(`^[!-~]{1,255}$`)
-	mailAddress = regexp.MustCompile(`^[A-Za-z0-9.!#$%&'*+/=?^_{|}~-]{1,64}@[A-Za-z0-9.-]{1,253}$`)
-	mailDomain  = regexp.MustCompile(`^[A-Za-z0-9-]{1,63}(\.[A-Za-z0-9-]{1,63})+$`)
-	oidcGroup   = regexp.MustCompile(`^[^\x00-\x1f]{1,255}$`)
-	claimName   = regexp.MustCompile(`^[!-~]{1,255}$`)
+	oidcClient = regexp.MustCompile(`^[!-~]{1,255}$`)
+	mailDomain = regexp.MustCompile(`^[A-Za-z0-9-]{1,63}(\.[A-Za-z0-9-]{1,63})+$`)
+	oidcGroup  = regexp.MustCompile(`^[^\x00-\x1f]{1,255}$`)
+	claimName  = regexp.MustCompile(`^[!-~]{1,255}$`)
 )
 
 func (p *Page) validate(at strictyaml.Place) {
@@ -63,7 +63,7 @@ func (p *Page) validate(at strictyaml.Place) {
 
 func (o *OIDC) validate(at strictyaml.Place) {
 	baseURL(at.At("issuer"), o.Issuer, "the URL of an issuer; write one such as https://accounts.google.com, exactly as the issuer writes it", "would send codes and secrets in plaintext")
-	required(at.At("client_id"), o.ClientID, "what the issuer calls this page")
+	required(at.At("client_id"), o.ClientID, "the client ID")
 	at.At("client_id").Match(o.ClientID, oidcClient, "at most 255 letters, digits and signs")
 	at.At("client_secret_file").OptionalPath(o.ClientSecretFile)
 	baseURL(at.At("redirect_url"), o.RedirectURL, "the URL of the page; write https://HOST"+OIDCPath, "would send codes in plaintext")
@@ -72,9 +72,9 @@ func (o *OIDC) validate(at strictyaml.Place) {
 	}
 	at.At("session_key_file").Path(o.SessionKeyFile)
 	if len(o.Emails)+len(o.Domains)+len(o.Groups) == 0 {
-		at.Errorf("lets no person in: write emails, domains or groups. There is no way to let in all that the issuer knows")
+		at.Errorf("lists no people: set emails, domains, or groups; there is no way to allow every user of the issuer")
 	}
-	words(at.At("emails"), o.Emails, mailAddress, "a mail address such as alice@acme.com")
+	words(at.At("emails"), o.Emails, mailaddress.Form, "a mail address such as alice@acme.com")
 	words(at.At("domains"), o.Domains, mailDomain, "the domain of mail addresses such as acme.com")
 	words(at.At("groups"), o.Groups, oidcGroup, "the name of a group, as the issuer writes it")
 	required(at.At("groups_claim"), o.GroupsClaim, "the name of a claim such as groups")
@@ -90,12 +90,12 @@ func required(at strictyaml.Place, text, want string) {
 // pageWarnings warn of a page that is shown to fewer callers than its address suggests, and of one whose callers could be seen.
 func (c *Config) pageWarnings() []string {
 	switch p := c.Page; {
-	case p == nil || p.TokenFile != "":
+	case p == nil:
 		return nil
 	case p.OIDC != nil && strings.HasPrefix(p.OIDC.RedirectURL, "http://"):
-		return []string{"page.oidc.redirect_url is " + p.OIDC.RedirectURL + ", so people sign in on the machine of controld alone"}
-	case p.OIDC != nil || isLoopback(c.HTTP.Addr):
+		return []string{"page.oidc.redirect_url is " + p.OIDC.RedirectURL + ", so people sign in only from the machine that runs controld"}
+	case p.TokenFile != "" || p.OIDC != nil || isLoopback(c.HTTP.Addr):
 		return nil
 	}
-	return []string{"page has neither token_file nor oidc, so callers on the machine of controld alone see it, though http.addr is " + c.HTTP.Addr}
+	return []string{"page has neither token_file nor oidc, so it is shown only to callers from the machine that runs controld, though http.addr is " + c.HTTP.Addr}
 }

@@ -33,12 +33,12 @@ func oidc(changes ...string) string {
 func TestPageRules(t *testing.T) {
 	for name, tt := range map[string]struct{ text, want string }{
 		"tokens":              {token + "page: {token_file: t}", `page.token_file: is "t"; write an absolute path`},
-		"no person":           {oidc("emails: null"), `page.oidc: lets no person in: write emails, domains or groups. There is no way to let in all that the issuer knows`},
-		"an empty list":       {oidc("emails: []"), `page.oidc: lets no person in`},
+		"no person":           {oidc("emails: null"), `page.oidc: lists no people: set emails, domains, or groups; there is no way to allow every user of the issuer`},
+		"an empty list":       {oidc("emails: []"), `page.oidc: lists no people`},
 		"no issuer":           {oidc("issuer: null"), `page.oidc.issuer: is not the URL of an issuer`},
 		"issuer in plaintext": {oidc(`issuer: "http://login.acme.com"`), `page.oidc.issuer: would send codes and secrets in plaintext; write https`},
 		"issuer with a query": {oidc(`issuer: "https://login.acme.com?x"`), `page.oidc.issuer: is not the URL of an issuer`},
-		"no client":           {oidc("client_id: null"), `page.oidc.client_id: is missing; write what the issuer calls this page`},
+		"no client":           {oidc("client_id: null"), `page.oidc.client_id: is missing; write the client ID`},
 		"client":              {oidc("client_id: \"a b\""), `page.oidc.client_id: is "a b"; write at most 255`},
 		"secret":              {oidc("client_secret_file: s"), `page.oidc.client_secret_file: is "s"; write an absolute path`},
 		"no way back":         {oidc("redirect_url: null"), `page.oidc.redirect_url: is not the URL of the page; write https://HOST/ui/oidc/callback`},
@@ -77,11 +77,14 @@ func TestAPageWithPeople(t *testing.T) {
 // A page that fewer see than its address suggests is warned of.
 func TestPageWarnings(t *testing.T) {
 	for name, tt := range map[string]struct{ text, want string }{
-		"nothing":             {token + "page: {}\nhttp: {addr: \"0.0.0.0:7080\"}", "page has neither token_file nor oidc, so callers on the machine of controld alone see it, though http.addr is 0.0.0.0:7080"},
-		"nothing, here":       {token + "page: {}", ""},
-		"tokens":              {token + "page: {token_file: /t}\nhttp: {addr: \"0.0.0.0:7080\"}", ""},
-		"people":              {oidc() + "http: {addr: \"0.0.0.0:7080\"}", ""},
-		"people on one's own": {oidc(`redirect_url: "http://localhost:7080/ui/oidc/callback"`), "page.oidc.redirect_url is http://localhost:7080/ui/oidc/callback, so people sign in on the machine of controld alone"},
+		"nothing":       {token + "page: {}\nhttp: {addr: \"0.0.0.0:7080\"}", "page has neither token_file nor oidc, so it is shown only to callers from the machine that runs controld, though http.addr is 0.0.0.0:7080"},
+		"nothing, here": {token + "page: {}", ""},
+		"tokens":        {token + "page: {token_file: /t}\nhttp: {addr: \"0.0.0.0:7080\"}", ""},
+		"people":        {oidc() + "http: {addr: \"0.0.0.0:7080\"}", ""},
+		"people on one's own, and tokens": {
+			strings.Replace(oidc(`redirect_url: "http://localhost:7080/ui/oidc/callback"`), "page:\n", "page:\n  token_file: /t\n", 1), "page.oidc.redirect_url is http://localhost:7080/ui/oidc/callback, so people sign in only from the machine that runs controld",
+		},
+		"people on one's own": {oidc(`redirect_url: "http://localhost:7080/ui/oidc/callback"`), "page.oidc.redirect_url is http://localhost:7080/ui/oidc/callback, so people sign in only from the machine that runs controld"},
 	} {
 		c, err := config.Parse("f", []byte(tt.text))
 		if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/server"
 )
 
-// What the files of the page hold beside tokens. A key must not be guessable; how long the secret of a client is, its issuer decides.
+// The kinds of secrets in the files of the page, apart from tokens. A key must not be guessable. The issuer decides how long the secret of a client is.
 var (
 	sessionKey   = secretfile.Kind{Noun: "session key", Least: 32}
 	clientSecret = secretfile.Kind{Noun: "client secret", Least: 1}
@@ -32,7 +32,7 @@ func ClientSecret(path string) func() (lifecycle.Secret, error) {
 	}
 }
 
-// page reads what the page lets in by. Later an error in a file is reported at each call.
+// page reads the files by which the page knows its callers. Later an error in a file is reported at each call.
 func (r *reader) page() {
 	p := r.c.Page
 	if p == nil {

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -17,8 +18,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/page/signin"
 )
 
-// access says who may see the page: a caller with a token, a browser that has shown one, and a person who has signed in. Where there is neither, callers on
-// this machine.
+// access says who may see the page: a caller with a token, a browser that has shown one, and a person who has signed in. Without tokens and sign-in,
+// callers on this machine see it.
 type access struct {
 	tokens func() ([]lifecycle.Secret, error)
 	people *signin.SignIn // nil: people do not sign in
@@ -28,23 +29,24 @@ type access struct {
 // The reasons why a caller does not see the page.
 var (
 	errUnknown  = errors.New("a token is required")
-	errNoTokens = errors.New("without page.token_file or page.oidc in its configuration, controld shows the page to callers on its own machine alone")
-	errPlain    = errors.New("people and tokens are let in over HTTPS only: have a load balancer bring TLS, and X-Forwarded-Proto with it")
+	errNoTokens = errors.New("without page.token_file or page.oidc in its configuration, controld shows the page only to callers on its own machine")
+	errPlain    = errors.New("sign-in requires HTTPS: terminate TLS at a load balancer that sets X-Forwarded-Proto")
 	errNotAsked = errors.New("no token was sent")
 )
 
-// viewer says who is signed in that looks at the page, for the page; empty: a caller without a session. It fails as check does.
+// viewer returns how a caller who may see the page is signed in; empty: without a session. It fails as check does.
 func (a access) viewer(r *http.Request) (who string, err error) {
+	var unknown error // whether a person is signed in
 	if a.people != nil && r.Header.Get("Authorization") == "" {
 		switch name, err := a.people.Person(r); {
 		case err == nil:
 			return "as " + name, nil
 		case !errors.Is(err, signin.ErrNoSession):
-			return "", err
+			unknown = err
 		}
 	}
 	if err := a.check(r); err != nil {
-		return "", err
+		return "", cmp.Or(unknown, err)
 	}
 	if _, err := r.Cookie(sessionCookie); err == nil && a.tokens != nil && r.Header.Get("Authorization") == "" {
 		return "with a token", nil

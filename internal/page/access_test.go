@@ -177,7 +177,7 @@ func TestSignInRefused(t *testing.T) {
 	plain := there()
 	plain.header.Del("X-Forwarded-Proto")
 	plain.method, plain.path, plain.form = "POST", "login", url.Values{"token": {token}}
-	if got := newWorld(t, func(o *page.Options) { o.Tokens = tokens(token) }).call(plain); got.Code != http.StatusForbidden || len(got.Result().Cookies()) > 0 || !strings.Contains(got.Body.String(), "over HTTPS only") {
+	if got := newWorld(t, func(o *page.Options) { o.Tokens = tokens(token) }).call(plain); got.Code != http.StatusForbidden || len(got.Result().Cookies()) > 0 || !strings.Contains(got.Body.String(), "requires HTTPS") {
 		t.Errorf("in plaintext: status %d, %v: %s", got.Code, got.Result().Cookies(), got.Body)
 	}
 	large := there()

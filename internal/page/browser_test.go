@@ -24,10 +24,16 @@ var (
 
 // pictures are those that the documents have: what is seen of a fleet of so many hosts, and where.
 var pictures = map[string]map[int]string{
-	"now-desk-light.png":            {9: "page-now.png", 10_000: "page-now-10000.png"},
-	"now-phone-dark.png":            {9: "page-now-phone.png"},
-	"hosts-phone-light.png":         {10_000: "page-hosts-10000-phone.png"},
-	"history-span-h-desk-light.png": {9: "page-history.png"},
+	"now-desk-light.png":              {3: "page-now-3-desk.png", 10_000: "page-now-10000-desk.png"},
+	"now-phone-dark.png":              {3: "page-now-3-phone.png"},
+	"now-phone-light.png":             {10_000: "page-now-10000-phone.png"},
+	"hosts-desk-light.png":            {3: "page-hosts-3-desk.png", 10_000: "page-hosts-10000-desk.png"},
+	"hosts-phone-dark.png":            {3: "page-hosts-3-phone.png"},
+	"hosts-phone-light.png":           {10_000: "page-hosts-10000-phone.png"},
+	"history-span-h-desk-light.png":   {10_000: "page-history-10000.png"},
+	"run-acme-shop-desk-light.png":    {3: "page-run-3.png"},
+	"cost-by-workflow-desk-light.png": {10_000: "page-cost-10000.png"},
+	"plan-desk-light.png":             {10_000: "page-plan-10000.png"},
 }
 
 // TestInABrowser looks at the page in Chromium: the browser has nothing to complain about, axe-core finds no barrier, nothing is wider than a phone,
@@ -35,7 +41,7 @@ var pictures = map[string]map[int]string{
 func TestInABrowser(t *testing.T) {
 	racepass.CoveredBy(t, "TestPages")
 	node, modules := install(t, actionTools), install(t, browserTools)
-	for hosts, what := range map[int]string{9: "all", 10_000: "looks"} {
+	for hosts, what := range map[int]string{3: "all", 10_000: "looks"} {
 		w := newWorld(t, func(*page.Options) {})
 		w.fill(hosts)
 		w.waits("test (shard 2 of 3)")

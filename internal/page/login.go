@@ -83,7 +83,7 @@ func (p *page) callback(w http.ResponseWriter, r *http.Request) {
 	}
 	to, err := p.access.people.Finish(w, r)
 	if err != nil {
-		p.notSignedIn(w, err, Path)
+		p.notSignedIn(w, err, returnPath(to))
 		return
 	}
 	http.Redirect(w, r, to, http.StatusSeeOther)
@@ -91,7 +91,7 @@ func (p *page) callback(w http.ResponseWriter, r *http.Request) {
 
 // notSignedIn says why.
 func (p *page) notSignedIn(w http.ResponseWriter, err error, to string) {
-	v := view{Title: "Not signed in", Login: true, Issuer: p.SignIn.Issuer, To: to}
+	v := view{Title: "Not signed in", Login: true, TokenForm: p.access.tokens != nil, Issuer: p.SignIn.Issuer, To: to}
 	var refusal *signin.Refusal
 	if !errors.As(err, &refusal) {
 		p.Log.Error("a person cannot sign in to the page", logkey.Error, err)

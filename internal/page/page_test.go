@@ -22,7 +22,7 @@ import (
 
 // paths are all pages.
 var paths = []string{
-	"", "runs", "hosts", "hosts?state=running&pool=default", "hosts?state=held", "waiting", "history", "history?span=24h", "cost", "cost?by=run&days=7", "services", "plan", "plan?at=02:00", "server",
+	"", "runs", "hosts", "hosts?state=running&pool=default", "hosts?state=held", "waiting", "history", "history?span=24h", "cost", "cost?by=run&days=7", "cost?by=workflow", "services", "plan", "plan?at=02:00", "server",
 	"host/" + instanceID(0), "run/acme/shop/1000",
 }
 
@@ -57,6 +57,7 @@ func TestPages(t *testing.T) {
 		"waiting":               {"limits.budgets allows repository acme/shop $1.00", "0 of 3 hosts are taken", "The others are taken from the pool or launched until", `data-head="NEXT"`, `data-head="LINE"`},
 		"history?span=24h":      {`<rect class="claimed"`, `<rect class="idle"`, `id="slider"`, `class="claim"`},
 		"cost?by=workflow":      {"1.00", "acme/shop", "total", "Budgets of ", "(calls of agents: dynamodb)", "CALLS"},
+		"plan":                  {"terminate", "keep"},
 		"services":              {"No service is configured."},
 		"server":                {"Which controlds are alive is not known.", "Its configuration names none."},
 		"host/" + instanceID(0): {"is running", "History"},
@@ -223,7 +224,7 @@ func TestWorkOfALook(t *testing.T) {
 		allocations                 float64
 	}{
 		{"", 0, 1, 1, 0, 6_000}, {"runs", 3, 0, 0, 0, 20_000}, {"history", 0, 1, 0, 0, 20_000}, {"history?page=2", 0, 0, 0, 0, 20_000}, {"history?span=24h", 0, 1, 0, 0, 40_000},
-		{"history?span=24h&page=5", 0, 0, 0, 0, 40_000}, {"hosts?state=held", 0, 0, 0, 0, 2_000}, {"hosts", 1, 0, 0, 0, 40_000}, {"cost", 0, 0, 0, 1, 5_000}, {"plan", 0, 0, 0, 0, 2_000},
+		{"history?span=24h&page=5", 0, 0, 0, 0, 40_000}, {"hosts?state=held", 0, 0, 0, 0, 2_000}, {"hosts", 1, 0, 0, 0, 40_000}, {"cost", 0, 0, 0, 1, 5_000}, {"plan", 0, 0, 0, 0, 40_000},
 	} {
 		w.see(look.path)
 		if got, want := c.calls(), [4]int64{look.hosts, look.events, look.pools, look.costs}; got != want {

@@ -179,8 +179,12 @@ func TestCodesAreGoodOnceAndForOneBrowser(t *testing.T) {
 	if _, status, body := visit(t, mine, back+"?"+q.Encode(), ""); status != http.StatusForbidden || !strings.Contains(body, "invalid_grant") {
 		t.Errorf("the code of another sign-in: status %d: %s", status, body)
 	}
-	// The code is not used up by that, or it is: the standard lets a provider choose. Either way its own browser is not signed in as another.
-	visit(t, victims, stolen.String(), "")
+	// The code is not used up by that, or it is: the standard lets a provider choose. Its own browser is signed in as its own person, or is refused.
+	_, status, body := visit(t, victims, stolen.String(), "")
+	own := status == http.StatusOK && strings.Contains(body, "Signed in as test-user@zitadel.ch")
+	if refused := status == http.StatusForbidden && strings.Contains(body, "invalid_grant"); !own && !refused {
+		t.Errorf("the browser whose code was stolen: status %d: %s", status, body)
+	}
 
 	jar, answer := attempt()
 	page, err := url.Parse(p.page + page.Path)

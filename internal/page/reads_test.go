@@ -70,7 +70,7 @@ func TestReads(t *testing.T) {
 	}{
 		"a page of another site": {elsewhere("cross-site"), "ListPools", "{}", http.StatusForbidden, "permission_denied", "a page of another site"},
 		"a page of a neighbor":   {elsewhere("same-site"), "ListPools", "{}", http.StatusForbidden, "permission_denied", "a page of another site"},
-		"from elsewhere":         {there(), "ListPools", "{}", http.StatusForbidden, "permission_denied", "on its own machine alone"},
+		"from elsewhere":         {there(), "ListPools", "{}", http.StatusForbidden, "permission_denied", "only to callers on its own machine"},
 		"no token":               {there(), "ListPools", "{}", http.StatusUnauthorized, "unauthenticated", "a token of page.token_file is required"},
 		"a wrong token":          {there("Authorization", "Bearer "+otherToken), "ListPools", "{}", http.StatusUnauthorized, "unauthenticated", "a token"},
 		"a value out of bounds":  {here(), "ListPools", `{"pageSize": -1}`, http.StatusBadRequest, "invalid_argument", "page_size"},

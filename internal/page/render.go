@@ -17,7 +17,7 @@ type view struct {
 	Title string
 	// Text are paragraphs.
 	Text []string
-	// Login has ways to sign in, and no menu: a form for a token, and a link to the issuer. To is where they lead then.
+	// Login has ways to sign in, and no menu: a form for a token, and a link to the issuer. To is the page to show after the sign-in.
 	Login      bool
 	TokenForm  bool
 	Issuer, To string

@@ -656,7 +656,7 @@ func TestSignInIsNeverAnonymous(t *testing.T) {
 	plain.header.Del("X-Forwarded-Proto")
 	for _, path := range []string{"oidc/begin", "oidc/callback", "login"} {
 		plain.path = path
-		if got := p.call(plain); got.Code != http.StatusForbidden || !strings.Contains(got.Body.String(), "over HTTPS only") {
+		if got := p.call(plain); got.Code != http.StatusForbidden || !strings.Contains(got.Body.String(), "requires HTTPS") {
 			t.Errorf("%s in plaintext: status %d: %s", path, got.Code, got.Body)
 		}
 	}
@@ -698,6 +698,23 @@ func TestTokensBesidePeople(t *testing.T) {
 	b := p.browser()
 	b.signIn()
 	b.sees("a person", true)
+
+	// After a refusal by the issuer a person may use a token, and begins again at the page that was asked for.
+	refused := p.browser()
+	got := refused.back(refused.begin("/ui/cost?days=7"), url.Values{"error": {"access_denied"}})
+	if body := got.Body.String(); got.Code != http.StatusForbidden || !strings.Contains(body, `name="token"`) || !strings.Contains(body, `action="/ui/login?to=%2fui%2fcost%3fdays%3d7"`) ||
+		!strings.Contains(body, `href="/ui/oidc/begin?to=%2fui%2fcost%3fdays%3d7"`) {
+		t.Errorf("a person who is refused: status %d: %s", got.Code, body)
+	}
+
+	// Keys that cannot be read keep people out, and no browser with a token.
+	p.keys = func() ([]lifecycle.Secret, error) { return nil, errors.New("no such file") }
+	if got := b.get(""); got.Code != http.StatusServiceUnavailable {
+		t.Errorf("a person while the keys cannot be read: status %d", got.Code)
+	}
+	name, value, _ := strings.Cut(cookie, "=")
+	b.cookies[name] = value
+	b.sees("a person with a session by token too, while the keys cannot be read", true)
 }
 
 // Names come from the issuer: they are text, and short.

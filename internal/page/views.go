@@ -13,8 +13,6 @@ import (
 	views "github.com/remuda-ci/remuda/internal/cli/view"
 	"github.com/remuda-ci/remuda/internal/recent"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 )
 
 // How many rows a page has at most, so that it is small.

@@ -14,6 +14,7 @@ import (
 
 	compute "github.com/remuda-ci/remuda/internal/compute/memory"
 	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/meter"
 	"github.com/remuda-ci/remuda/internal/page"
@@ -34,7 +35,9 @@ type world struct {
 	t     testing.TB
 	store store.Store
 	// report stores what the agent of a host says.
-	report  func(context.Context, lifecycle.Report) error
+	report func(context.Context, lifecycle.Report) error
+	// judged is what a scale-down is planned for.
+	judged  policy.Snapshot
 	options page.Options
 	handler http.Handler
 }
@@ -65,6 +68,7 @@ func (w *world) serve(traces stats.Handler, change func(*page.Options)) {
 			Name: "default", ResourceClasses: []string{"large"}, UsageClasses: lifecycle.UsageClasses, Policy: lifecycle.DefaultPolicy(),
 		}, "jobs": {Name: "jobs", ResourceClasses: []string{"large"}, UsageClasses: lifecycle.UsageClasses, Policy: lifecycle.DefaultPolicy()}},
 		Classes:   map[string]fleet.Class{"large": {CPU: 2, MemoryMiB: 4096}},
+		ScaleDown: &fleet.ScaleDown{GitHub: struct{ fleet.Registrations }{}, PlanOnly: true, Taken: func() (policy.Snapshot, []op.Decided) { return w.judged, nil }},
 		CallsMade: func() []meter.Calls { return nil },
 		Prices:    &price.List{Own: []price.Price{{InstanceType: "*", Dollars: 1}}},
 		Budgets:   budget.List{{Repository: repository, Dollars: 1, WarnPercent: 50}},
@@ -187,6 +191,18 @@ func jobsOf(run string, now time.Time) []lifecycle.Event {
 	}
 }
 
+// judge has host n judged by the scale-down: half of the hosts are busy, and some of the others have been idle for long enough to end.
+func (w *world) judge(n int, now time.Time) {
+	busy := n%2 == 0
+	c := policy.Candidate{InstanceID: instanceID(n), LaunchedAt: now.Add(-12 * time.Hour), Owner: repository, Scope: "repository", OS: "linux", RunnerID: int64(n + 1), AgentBusy: &busy, AgentSeenAt: now}
+	if n%4 == 1 {
+		c.IdleDetectedAt = now.Add(-20 * time.Minute)
+	}
+	w.judged.Now, w.judged.Policy.IdleConfirmation = now, 10*time.Minute
+	w.judged.Instances = append(w.judged.Instances, policy.SnapshotInstance{Candidate: c, State: "running"})
+	w.judged.Runners = append(w.judged.Runners, policy.SnapshotRunner{Runner: policy.Runner{ID: int64(n + 1), Name: "remuda-1-" + instanceID(n), Owner: repository, Status: "online", Busy: busy}, Listed: true})
+}
+
 // fill stores so many hosts in all states, a third as many that have ended, what their agents say, and the history of a day.
 func (w *world) fill(hosts int) {
 	w.t.Helper()
@@ -214,6 +230,7 @@ func (w *world) fill(hosts int) {
 		}
 		w.must(w.store.CreateInstance(ctx, r))
 		if n < hosts {
+			w.judge(n, now)
 			w.must(w.report(ctx, lifecycle.Report{HostKey: r.HostKey, HeartbeatAt: now, Assignment: 1, Signal: lifecycle.SignalRegOK, Busy: n%8 == 0}))
 		}
 	}

@@ -120,9 +120,13 @@ async function updates(browser) {
   await again;
   await page.locator("h1").waitFor();
   page.removeAllListeners();
+  await page.route(address, (route) => route.fulfill({ status: 303, headers: { Location: address + "login" } }));
+  await page.clock.fastForward(11_000);
+  await page.getByText("The session has ended; showing the last data.").waitFor({ timeout: 10_000 });
+  await page.unroute(address);
   await page.route("**/*", (route) => route.abort());
   await page.clock.fastForward(11_000);
-  await page.getByText("controld does not answer; this is as it was.").waitFor({ timeout: 10_000 });
+  await page.getByText("controld does not answer; showing the last data.").waitFor({ timeout: 10_000 });
   if ((await page.locator("table tbody tr").count()) === 0) {
     wrong("a page that cannot be read again has lost what it showed");
   }

@@ -1,10 +1,11 @@
 package signin
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle/mailaddress"
 )
 
 // Allowed are the people who may sign in: those who are in one of the lists.
@@ -43,13 +44,10 @@ const maxGroups = 4
 // shown, in characters.
 const maxSubject, maxName = 255, 60
 
-// mailAddress is one of ASCII, without quotes: of other letters there are some that look alike, or are the same in lower case.
-var mailAddress = regexp.MustCompile(`^[A-Za-z0-9.!#$%&'*+/=?^_{|}~-]{1,64}@[A-Za-z0-9.-]{1,253}$`)
-
 // personOf is the person that claims describe.
 func (a Allowed) personOf(subject string, claims map[string]any) person {
 	p := person{Subject: subject}
-	if mail, _ := claims["email"].(string); claims["email_verified"] == true && mailAddress.MatchString(mail) {
+	if mail, _ := claims["email"].(string); claims["email_verified"] == true && mailaddress.Form.MatchString(mail) {
 		p.Mail = strings.ToLower(mail)
 	}
 	for _, group := range texts(claims[a.GroupsClaim]) {

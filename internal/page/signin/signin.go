@@ -143,8 +143,8 @@ func (s *SignIn) Begin(w http.ResponseWriter, r *http.Request, to string) error 
 	return nil
 }
 
-// Finish takes a browser that the issuer has sent back, and returns where it wanted to go. An attempt is good for one try: its cookie is removed, and
-// the issuer takes its code once.
+// Finish takes a browser that the issuer has sent back, and returns where it wanted to go, also with an error if that is known. An attempt is good for
+// one try: its cookie is removed, and the issuer takes its code once.
 func (s *SignIn) Finish(w http.ResponseWriter, r *http.Request) (to string, err error) {
 	a, err := s.attempt(r)
 	s.drop(w, attemptCookie)
@@ -153,14 +153,14 @@ func (s *SignIn) Finish(w http.ResponseWriter, r *http.Request) (to string, err 
 	}
 	code, err := codeOf(r.URL.Query(), a.State)
 	if err != nil {
-		return "", err
+		return a.To, err
 	}
 	if !s.exchanges.AllowN(s.Now(), 1) {
-		return "", &Refusal{Unavailable: true, Why: "Too many people sign in at once. Try again in a minute."}
+		return a.To, &Refusal{Unavailable: true, Why: "Too many people sign in at once. Try again in a minute."}
 	}
 	who, err := s.person(r.Context(), code, a)
 	if err != nil {
-		return "", err
+		return a.To, err
 	}
 	return a.To, s.keep(w, sessionCookie, session{Person: who, Until: s.Now().Add(sessionTime).Unix()}, sessionTime)
 }

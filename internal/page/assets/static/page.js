@@ -12,7 +12,7 @@ async function update() {
   try {
     const answer = await fetch(location.href, { headers: { Accept: "text/html" }, redirect: "manual" });
     if (answer.type === "opaqueredirect") {
-      live.textContent = "The session has ended; this is as it was. Load the page again to sign in.";
+      live.textContent = "The session has ended; showing the last data. Load the page again to sign in.";
       return;
     }
     if (!answer.ok) {
@@ -27,7 +27,7 @@ async function update() {
     }
     live.textContent = "";
   } catch {
-    live.textContent = "controld does not answer; this is as it was.";
+    live.textContent = "controld does not answer; showing the last data.";
   }
 }
 
