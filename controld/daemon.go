@@ -181,7 +181,13 @@ func (d *daemon) webOptions(c *config.Config, in *inputs.Inputs) (o web.Options,
 
 // pageOptions are what the page is made with. It calls the gRPC server in this process.
 func (d *daemon) pageOptions(c *config.Config) page.Options {
-	o := page.Options{Fleet: remudav1.NewFleetServiceClient(d.grpc.Viewer("the page")), Version: telemetry.Version, Log: d.log.Named("page")}
+	o := page.Options{
+		Fleet: remudav1.NewFleetServiceClient(d.grpc.Viewer("the page")),
+		Workflow: func(token string) remudav1.FleetServiceClient {
+			return remudav1.NewFleetServiceClient(d.grpc.Workflow(token))
+		},
+		Version: telemetry.Version, Log: d.log.Named("page"),
+	}
 	if file := c.Page.TokenFile; file != "" {
 		o.Tokens = server.TokenFile(file)
 	}

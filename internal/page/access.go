@@ -55,7 +55,7 @@ func (a access) viewer(r *http.Request) (who string, err error) {
 }
 
 // check returns nil for a caller who may read, with a token or on this machine: errUnknown, errNoTokens, or why that is not known now. It knows no
-// people: they have the page, and programs read with a token.
+// people, who have sessions.
 func (a access) check(r *http.Request) error {
 	if header := r.Header.Get("Authorization"); header != "" {
 		scheme, token, _ := strings.Cut(header, " ")

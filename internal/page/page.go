@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -31,6 +32,8 @@ const Path = "/ui/"
 type Options struct {
 	// Fleet answers what is shown.
 	Fleet remudav1.FleetServiceClient
+	// Workflow answers reads with an ID token of GitHub Actions; nil: such tokens are not taken.
+	Workflow func(token string) remudav1.FleetServiceClient
 	// Tokens gives the tokens that let a caller in. Without them and SignIn callers on this machine alone see the page.
 	Tokens func() ([]lifecycle.Secret, error)
 	// SignIn has people sign in by OpenID Connect; nil: they do not. Path, Log and Now are the page's.
@@ -97,7 +100,8 @@ func New(o Options) (http.Handler, error) {
 	})
 	all := http.NewServeMux()
 	all.Handle(Path, http.NewCrossOriginProtection().Handler(http.MaxBytesHandler(mux, maxForm))) // another site signs people neither in nor out
-	all.Handle(ReadsPath, p.reads())
+	all.Handle(ReadsPath, p.reads(p.program))
+	all.Handle(ownReadsPath, http.StripPrefix(strings.TrimSuffix(Path, "/"), p.reads(p.viewer)))
 	return secured(all), nil
 }
 

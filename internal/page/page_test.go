@@ -36,10 +36,20 @@ func (w *world) waits(name string) {
 	w.must(w.store.CreateJob(ctx, lifecycle.Job{
 		ID: 7, Name: name, Repository: repository, RunID: "1000", Pool: "jobs", Scope: repository, State: lifecycle.JobWaiting, QueuedAt: now, Version: 1,
 	}))
-	begin := meter.At(now.Add(-time.Hour))
-	c := meter.Cycle{From: begin, Launched: true, ClaimedAt: begin, ReadyAt: begin, ReleasedAt: meter.At(now), EndedAt: meter.At(now), User: meter.User{Repository: repository, Workflow: name, RunID: "1000"}}
-	w.must(w.store.CreateReading(ctx, meter.NewReading("gone", meter.Host{Pool: "default", InstanceType: "c6i.large", UsageClass: "on-demand"}, c)))
+	w.used("gone", now, 0, time.Hour, 0, meter.User{Repository: repository, Workflow: name, RunID: "1000"})
+	w.used("gone-2", now, 70*time.Second, 25*time.Minute, 14*time.Minute, meter.User{Repository: "acme/docs", Workflow: "pages", RunID: "40"})
+	w.used("gone-3", now, 65*time.Second, 47*time.Minute, 3*time.Minute, meter.User{Repository: "acme/tools", Workflow: "nightly", RunID: "43"})
 	w.must(w.store.AddEvents(ctx, []lifecycle.Event{{At: now, InstanceID: instanceID(0), Repository: repository, RunID: "1000", Action: lifecycle.ActionClaim, Reason: "claimed for " + name}}))
+}
+
+// used is a host that a run had, as the costs know it.
+func (w *world) used(host string, end time.Time, boot, busy, idle time.Duration, by meter.User) {
+	w.t.Helper()
+	released := end.Add(-idle)
+	ready := released.Add(-busy)
+	begin := meter.At(ready.Add(-boot))
+	c := meter.Cycle{From: begin, Launched: true, ClaimedAt: begin, ReadyAt: meter.At(ready), ReleasedAt: meter.At(released), EndedAt: meter.At(end), User: by}
+	w.must(w.store.CreateReading(context.Background(), meter.NewReading(host, meter.Host{Pool: "default", InstanceType: "c6i.large", UsageClass: "on-demand"}, c)))
 }
 
 const hostile = `<script>alert("x")</script> & 'y'`

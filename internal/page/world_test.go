@@ -77,7 +77,7 @@ func (w *world) serve(traces stats.Handler, change func(*page.Options)) {
 		}},
 	})
 	w.must(err)
-	s, err := server.New(server.Options{Fleet: f, Follows: traces})
+	s, err := server.New(server.Options{Fleet: f, StatsHandler: traces})
 	w.must(err)
 	o := page.Options{Fleet: remudav1.NewFleetServiceClient(s.Viewer("the page")), Version: "1.2.3", Log: hclog.NewNullLogger()}
 	change(&o)
@@ -219,6 +219,9 @@ func (w *world) fill(hosts int) {
 			HostKey: instanceID(n), InstanceID: instanceID(n), Pool: "default", State: state, Assignment: 1, Version: 1,
 			Hardware:   lifecycle.Hardware{ResourceClass: "large", UsageClass: lifecycle.UsageOnDemand, InstanceType: "c6i.large", Zone: "eu-west-1a"},
 			LaunchedAt: now.Add(-12 * time.Hour), CreatedAt: now.Add(-12 * time.Hour), UpdatedAt: now.Add(-tails[state]), Threshold: now.Add(time.Hour), DueAt: now.Add(time.Hour),
+		}
+		if state == lifecycle.StateCreated {
+			r.LaunchedAt, r.CreatedAt = now.Add(-tails[state]), now.Add(-tails[state])
 		}
 		switch state {
 		case lifecycle.StateIdle:

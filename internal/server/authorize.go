@@ -203,6 +203,11 @@ func (e *interceptors) admit(ctx context.Context, method string, about []any) er
 		return nil
 	}
 	c, err := e.identify(ctx, method)
+	return e.admitted(ctx, c, err, method, about)
+}
+
+// admitted notes the caller of a call, or why it is not known, and refuses one that may not call the method.
+func (e *interceptors) admitted(ctx context.Context, c caller, err error, method string, about []any) error {
 	*callerOf(ctx) = c
 	if err == nil {
 		err = c.mayCall(method)

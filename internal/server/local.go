@@ -16,17 +16,35 @@ import (
 )
 
 // localConn calls the FleetService in this process, as one caller. A call passes what all calls pass, except the network: it is validated,
-// bounded, logged, counted and traced, and the caller has a role. There are no streams.
+// bounded, logged, counted and traced, and the caller has a role or an ID token. There are no streams.
 type localConn struct {
 	edge  *interceptors
 	fleet *service
 	stats stats.Handler // nil: calls are not traced
-	from  caller
+	// admit says whether the caller may call a method.
+	admit func(ctx context.Context, method string, req any) error
+}
+
+func (s *Server) local(admit func(ctx context.Context, method string, req any) error) *localConn {
+	return &localConn{edge: s.workers.edge, fleet: s.service, stats: s.stats, admit: admit}
 }
 
 // Viewer calls the FleetService as a caller with the role viewer, who has a name in the log.
 func (s *Server) Viewer(name string) grpc.ClientConnInterface {
-	return &localConn{edge: s.workers.edge, fleet: s.service, stats: s.stats, from: caller{name: name, role: policy.RoleViewer}}
+	viewer := caller{name: name, role: policy.RoleViewer}
+	return s.local(func(ctx context.Context, method string, _ any) error {
+		*callerOf(ctx) = viewer
+		return viewer.mayCall(method)
+	})
+}
+
+// Workflow calls the FleetService as the workflow run that an ID token was given to. It is good for one call. The token must have come by TLS.
+func (s *Server) Workflow(token string) grpc.ClientConnInterface {
+	edge := s.workers.edge
+	return s.local(func(ctx context.Context, method string, req any) error {
+		c, err := edge.workflow(ctx, []string{"Bearer " + token})
+		return edge.admitted(ctx, c, err, method, logFields(req))
+	})
 }
 
 // Invoke makes a call.
@@ -73,10 +91,7 @@ func moveInto(reply, resp proto.Message) {
 
 // admitted passes a call through what all calls pass.
 func (c *localConn) admitted(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-	return c.edge.handle(ctx, req, info.FullMethod, next, func(ctx context.Context) error {
-		*callerOf(ctx) = c.from
-		return c.from.mayCall(info.FullMethod)
-	})
+	return c.edge.handle(ctx, req, info.FullMethod, next, func(ctx context.Context) error { return c.admit(ctx, info.FullMethod, req) })
 }
 
 // NewStream is not offered.

@@ -40,3 +40,29 @@ func TestViewerInTheProcess(t *testing.T) {
 		t.Errorf("the log has\n%s", text)
 	}
 }
+
+// A workflow in this process is held to what it may do by the network: its own run, by a token that is good once.
+func TestWorkflowInTheProcess(t *testing.T) {
+	t.Parallel()
+	c := newCI(t, rule())
+	ctx, token := context.Background(), c.issuer.Token(nil)
+	call := func(token string) remudav1.FleetServiceClient {
+		return remudav1.NewFleetServiceClient(c.server.Workflow(token))
+	}
+	own := &remudav1.ExplainRunRequest{Repository: repository, RunId: "42"}
+	if _, err := call(token).ExplainRun(ctx, own); status.Code(err) != codes.NotFound {
+		t.Errorf("its own run: %v", err)
+	}
+	if _, err := call(token).ExplainRun(ctx, own); status.Code(err) != codes.Unauthenticated || !strings.Contains(err.Error(), "was used before") {
+		t.Errorf("the same token again: %v", err)
+	}
+	if _, err := call(c.issuer.Token(nil)).ExplainRun(ctx, &remudav1.ExplainRunRequest{Repository: repository, RunId: "1"}); status.Code(err) != codes.PermissionDenied {
+		t.Errorf("another run: %v", err)
+	}
+	if _, err := call(c.issuer.Token(nil)).ListPools(ctx, &remudav1.ListPoolsRequest{}); status.Code(err) != codes.PermissionDenied {
+		t.Errorf("pools: %v", err)
+	}
+	if _, err := call("x.y.z").ExplainRun(ctx, own); status.Code(err) != codes.Unauthenticated {
+		t.Errorf("a token that is none: %v", err)
+	}
+}
