@@ -41,7 +41,7 @@ class Hooks(unittest.TestCase):
             ("iam/README.md", "../../README.md", "../index.md"),
             ("iam/README.md", "../aws.md", "../aws.md"),
             ("index.md", "docs/iam/README.md", "iam/README.md"),
-            ("index.md", "docs/images/page-now.png", "images/page-now.png"),
+            ("index.md", "docs/images/page-now-3-desk.png", "images/page-now-3-desk.png"),
             ("index.md", "SECURITY.md", "report-a-vulnerability.md"),
             ("aws.md", "../SECURITY.md", "report-a-vulnerability.md"),
             ("aws.md", "../go.mod#L3", f"{REPOSITORY}/blob/trunk/go.mod#L3"),
@@ -52,7 +52,7 @@ class Hooks(unittest.TestCase):
         ]:
             with self.subTest(page=page, link=link):
                 self.assertEqual(shown(f"[a]({link})", page), f'<p><a href="{want}">a</a></p>')
-        self.assertIn('src="images/page-now.png"', shown("![a](docs/images/page-now.png)", "index.md"))
+        self.assertIn('src="images/page-now-3-desk.png"', shown("![a](docs/images/page-now-3-desk.png)", "index.md"))
         self.assertEqual(shown("`[a](../go.mod)`"), "<p><code>[a](../go.mod)</code></p>")
 
     def test_anchors(self):

@@ -32,11 +32,13 @@ async function open(page, path) {
 
 const name = (path) => path.replace(/[^a-z]+/g, "-").replace(/^-|-$/g, "") || "now";
 
-// picture is taken again if Chromium has no frame to take, as now and then on a busy machine.
+// picture has what is on the screen, without the ground below a short page. It is taken again if Chromium has no frame to take, as now and then on a busy machine.
 async function picture(page, file) {
+  const { width, height } = page.viewportSize();
+  const used = await page.evaluate(() => Math.ceil(document.body.getBoundingClientRect().bottom));
   for (let left = 5; ; left--) {
     try {
-      return await page.screenshot({ path: join(pictures, file) });
+      return await page.screenshot({ path: join(pictures, file), clip: { x: 0, y: 0, width, height: Math.min(height, used) } });
     } catch (err) {
       if (left === 1 || !err.message.includes("Unable to capture screenshot")) {
         throw err;
