@@ -13,14 +13,18 @@ import (
 	"github.com/remuda-ci/remuda/internal/sim/explore"
 )
 
-// bug is a planted bug: which rules may catch it, how the program looks for them, and
-// what the bug changes.
+// bug is a planted bug: where it must be caught, and what it changes.
 type bug struct {
 	name     string
-	caughtBy []string
-	how      []string
-	first    []string // how the program looks at first, where the bug was caught last; nil: as always
+	searches []search
 	edits    []edit
+}
+
+// search is where a bug must be caught: in simulated lives, or in explored states.
+type search struct {
+	caughtBy []string // the rules that may catch it
+	how      []string // how the program looks for a broken rule
+	first    []string // how it looks at first, where the bug was caught last; nil: as always
 }
 
 // edit is one change of a planted bug, inside the body of one function. It names the
@@ -42,10 +46,10 @@ var bugKey = regexp.MustCompile(`(?m)^(caught by|explored to|first in life|first
 //
 //	# what the bug is, in a sentence
 //	caught by: the rules that may catch it in a simulated life, with commas between them
-//	explored to: (instead) the rules that may catch it in the explored states
+//	explored to: (instead or as well) the rules that may catch it in the explored states
 //	first in life: the seed of the first life in which it is caught. It saves time only: if
 //		it is caught there no more, all lives are looked at, and the test says what to write.
-//	first in bounds: (instead, for explored states) the name of the first bounds
+//	first in bounds: (for explored states) the name of the first bounds
 //	func: decider.running
 //	find: case v.busy(): ...
 //	insert before:
@@ -75,19 +79,23 @@ func parseBug(name, text string) (bug, error) {
 		name, nth, _ := strings.Cut(key, " #")
 		switch name {
 		case "caught by":
-			b.how, b.caughtBy = simulated, strings.Split(value, ", ")
+			b.searches = append(b.searches, search{caughtBy: strings.Split(value, ", "), how: simulated})
 		case "explored to":
-			b.how, b.caughtBy = explored, strings.Split(value, ", ")
+			b.searches = append(b.searches, search{caughtBy: strings.Split(value, ", "), how: explored})
 		case "first in life":
 			if seed, err := strconv.Atoi(value); err != nil || seed < 1 || seed > bugSeeds {
 				return b, fmt.Errorf("no life %q among the first %d", value, bugSeeds)
 			}
-			b.first = []string{"-seed", value, "-keep", keptEvents}
+			if err := b.firstLook(simulated, "-seed", value, "-keep", keptEvents); err != nil {
+				return b, err
+			}
 		case "first in bounds":
 			if !slices.ContainsFunc(explore.Small, func(s explore.Bounds) bool { return s.Name == value }) {
 				return b, fmt.Errorf("no small bounds %q", value)
 			}
-			b.first = []string{"-explore", value}
+			if err := b.firstLook(explored, "-explore", value); err != nil {
+				return b, err
+			}
 		case "func":
 			next = edit{fn: value}
 		case "find":
@@ -102,8 +110,17 @@ func parseBug(name, text string) (bug, error) {
 			next = edit{fn: next.fn}
 		}
 	}
-	if len(b.caughtBy) == 0 || len(b.edits) == 0 || next.what != "" {
+	if len(b.searches) == 0 || len(b.edits) == 0 || next.what != "" {
 		return b, fmt.Errorf("no rule, no edit, or a find without an edit")
 	}
 	return b, nil
+}
+
+// firstLook has the search that was read last look in one place at first.
+func (b *bug) firstLook(how []string, first ...string) error {
+	if last := len(b.searches) - 1; last >= 0 && slices.Equal(b.searches[last].how, how) {
+		b.searches[last].first = first
+		return nil
+	}
+	return fmt.Errorf("%q does not follow the rules that catch the bug there", first)
 }

@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -143,6 +144,9 @@ func place(t *testing.T, code, fn, what string, nth int) (string, error) {
 func TestPlant(t *testing.T) {
 	b, err := parseBug("talkative", `# A bug.
 caught by: first rule, second rule
+first in life: 7
+explored to: third rule
+first in bounds: a pause
 func: decider.running
 find: case v.silent: ...
 delete:
@@ -156,8 +160,15 @@ func: decider.ask
 find: {}
 replace by: { panic("asked") }
 `)
-	if err != nil || strings.Join(b.caughtBy, "+") != "first rule+second rule" || len(b.edits) != 4 {
+	if err != nil || len(b.edits) != 4 {
 		t.Fatalf("%+v: %v", b, err)
+	}
+	searches := []search{
+		{[]string{"first rule", "second rule"}, simulated, []string{"-seed", "7", "-keep", keptEvents}},
+		{[]string{"third rule"}, explored, []string{"-explore", "a pause"}},
+	}
+	if !reflect.DeepEqual(b.searches, searches) {
+		t.Errorf("the bug is searched for by %+v, want %+v", b.searches, searches)
 	}
 	s, err := newSource(map[string]string{"code.go": before})
 	if err != nil {
@@ -197,6 +208,8 @@ func TestBugFileRefused(t *testing.T) {
 		"no text":            head + "find: x\nreplace by:\n",
 		"no such life":       head + "find: x\ndelete:\nfirst in life: 0\n",
 		"a life too far":     head + "find: x\ndelete:\nfirst in life: " + strconv.Itoa(bugSeeds+1) + "\n",
+		"no rule in lives":   "explored to: a rule\nfirst in life: 1\nfunc: f\nfind: x\ndelete:\n",
+		"no rule in bounds":  head + "find: x\ndelete:\nfirst in bounds: a pause\n",
 		"no such bounds":     head + "find: x\ndelete:\nfirst in bounds: everything\n",
 	} {
 		if b, err := parseBug("b", text); err == nil {

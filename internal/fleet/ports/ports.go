@@ -369,7 +369,7 @@ type Pool struct {
 	Warm *WarmPool
 }
 
-// Timing holds the intervals of the use-cases. The zero value of a field means its default.
+// Timing holds the intervals of the use-cases. The zero value of a field means its default, and a negative one no time at all.
 type Timing struct {
 	// Poll is how often a waiting operation reads the reports it waits for.
 	Poll time.Duration
@@ -399,7 +399,7 @@ type Timing struct {
 
 func (t Timing) WithDefaults() Timing {
 	def := func(d *time.Duration, v time.Duration) {
-		if *d <= 0 {
+		if *d == 0 {
 			*d = v
 		}
 	}

@@ -2,7 +2,7 @@ package explore
 
 // Small are the bounds that every test run explores: together they put any two
 // operations beside each other, for two hosts, two replicas and two requests,
-// with each fault at every point. They take some ten seconds.
+// with each fault at every point. They take some twenty seconds.
 var Small = []Bounds{
 	{Name: "a release and a crash", Pooled: 1, Asks: oneAsk, Releases: 1, Crashes: 1, Passes: 1, Assignments: 3},
 	{Name: "a lost answer", Pooled: 1, Asks: oneAsk, Lost: 1, Passes: 1, Assignments: 3},
@@ -31,9 +31,20 @@ var Small = []Bounds{
 	{Name: "a hot host, a job and a lost runner", Pooled: 1, Hot: true, Asks: oneAsk, Jobs: 1, Lost: 1, Failures: 1, Passes: 1, Assignments: 4},
 	{Name: "two hot hosts", Pooled: 2, Hot: true, Asks: twoAsks, Lost: 1, Passes: 1, Assignments: 4},
 	{Name: "a launch, a crash and a lost answer", Capacity: 1, Asks: oneAsk, Releases: 1, Failures: 1, Crashes: 1, Lost: 1, Passes: 1, Assignments: 3},
+	{Name: "a drain", Pooled: 1, Asks: oneAsk, Releases: 1, Passes: 1, Drains: 1, Assignments: 3},
+	{Name: "a drain, a release and a crash", Pooled: 1, Asks: oneAsk, Releases: 1, Crashes: 1, Passes: 1, Drains: 1, Assignments: 3},
+	{Name: "a drain beside a launch", Pooled: 1, Capacity: 1, Asks: oneAsk, Releases: 1, Passes: 1, Drains: 1, Assignments: 3},
+	{Name: "a drain, a job and a sweep", Pooled: 1, Asks: oneAsk, Jobs: 1, Passes: 1, Sweeps: 1, Drains: 1, Assignments: 3},
+	{Name: "a drain of a hot host", Pooled: 1, Hot: true, Asks: oneAsk, Releases: 1, Passes: 1, Drains: 1, Assignments: 4},
+	{Name: "a pause", Pooled: 1, Capacity: 1, Asks: oneAsk, Passes: 1, Pauses: 1, Assignments: 3},
+	{Name: "a pause, a release and a crash", Pooled: 1, Capacity: 1, Asks: oneAsk, Releases: 1, Crashes: 1, Pauses: 1, Assignments: 3},
+	{Name: "a pause beside a launch", Pooled: 1, Capacity: 2, Asks: oneAskForTwo, Passes: 1, Pauses: 1, Assignments: 3},
+	{Name: "a pause, a sweep and a crash", Pooled: 1, Capacity: 1, Asks: oneAsk, Crashes: 1, Passes: 1, Sweeps: 1, Pauses: 1, Assignments: 3},
+	{Name: "two pauses", Pooled: 1, Capacity: 1, Asks: oneAsk, Lost: 1, Pauses: 2, Assignments: 3},
+	{Name: "a pause, a drain and two requests", Pooled: 2, Capacity: 1, Asks: twoAsks, Drains: 1, Pauses: 1, Assignments: 3},
 }
 
-// Large are bounds of two requests for two hosts, with more of everything else.
+// Large are bounds of two requests, mostly for two hosts, with more of everything else.
 // They take from seconds to some minutes each. "Everything" is the one that has
 // all of it at once; the others have less of it and something more.
 var Large = []Bounds{
@@ -48,6 +59,10 @@ var Large = []Bounds{
 	{Name: "a hot host, a release, a job and a lost runner", Pooled: 1, Hot: true, Asks: oneAsk, Releases: 1, Jobs: 1, Lost: 1, Failures: 1, Passes: 1, Assignments: 4},
 	{Name: "two hot hosts, a release and a crash", Pooled: 2, Hot: true, Asks: twoAsks, Releases: 1, Crashes: 1, Passes: 1, Assignments: 4},
 	{Name: "a hot host, a release, a lost answer and a crash", Pooled: 1, Hot: true, Asks: oneAsk, Releases: 1, Lost: 1, Failures: 1, Crashes: 1, Passes: 1, Sweeps: 1, Assignments: 4},
+	{Name: "a drain, a release and a sweep", Pooled: 1, Asks: twoAsks, Releases: 1, Passes: 1, Sweeps: 1, Drains: 1, Assignments: 3},
+	{Name: "two hosts, a drain and a release", Pooled: 2, Asks: twoAsks, Releases: 1, Passes: 1, Drains: 1, Assignments: 3},
+	{Name: "a drain of a hot host, a release and a sweep", Pooled: 1, Hot: true, Asks: oneAsk, Releases: 1, Passes: 1, Sweeps: 1, Drains: 1, Assignments: 4},
+	{Name: "two hosts, a pause, a release and a crash", Pooled: 2, Capacity: 1, Asks: twoAsks, Releases: 1, Crashes: 1, Pauses: 1, Assignments: 3},
 	{Name: "everything", Pooled: 2, Asks: twoAsks, Releases: 1, Crashes: 1, Passes: 1, Sweeps: 1, Assignments: 3},
 }
 

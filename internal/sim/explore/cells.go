@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/pause"
 )
 
 // cell is one of the things that a world consists of.
@@ -19,7 +20,7 @@ const (
 )
 
 // The cells: for each host its record, its report, what is really there and what GitHub has of its runner,
-// then the requests, the queue, the cloud and the clock. The crowd is how many
+// then the requests, the queue, the cloud, the pause of the pool and the clock. The crowd is how many
 // operations there are, for the rules.
 const (
 	instanceCell cell = 0
@@ -29,7 +30,8 @@ const (
 	requestCell       = runnerCell + maxHosts
 	queueCell         = requestCell + maxAsks
 	cloudCell         = queueCell + 1
-	clockCell         = cloudCell + 1
+	pauseCell         = cloudCell + 1
+	clockCell         = pauseCell + 1
 	crowdCell         = clockCell + 1
 	cells             = crowdCell + 1
 )
@@ -149,6 +151,8 @@ func (x *values) id(v any) id {
 		t.agent(v)
 	case runner:
 		t.runner(v)
+	case pause.Pause:
+		t.pause(v)
 	}
 	key := t.exact()
 	if known, ok := x.ids[key]; ok {

@@ -28,10 +28,12 @@
 // until a host has had three assignments. The other bounds have less of this,
 // and in addition two sweeps at once, two releases, launches, failed
 // registrations, lost answers, jobs, callers that ask twice, or more time. Some have hosts that listen before a
-// run claims them. There the labels of a runner are set, and GitHub may delete its registration.
+// run claims them. There the labels of a runner are set, and GitHub may delete its registration. In some an
+// operator drains hosts, or pauses the pool and resumes it. An operation that may meet a pause reads it each
+// time, and looks again at any time.
 //
 // What is not covered: all of these things together in one life. Silence,
-// interruptions, holds, orders, the sweeps of the cloud and of GitHub, old reads
+// interruptions, holds, other orders, the sweeps of the cloud and of GitHub, old reads
 // of the indexes and failures of GitHub are left to the simulator. Each replica
 // has one caller's operation and one sweep at a time. A sweep starts only while
 // something is due, except where the bounds let it start idle. The replicas share

@@ -31,6 +31,9 @@ type Bounds struct {
 	Jobs int
 	// Passes is how often all thresholds pass.
 	Passes int
+	// Drains is how many hosts an operator drains, and Pauses how often an operator pauses the pool. The pool may be resumed each time.
+	// With pauses there must be machines enough: a request that is short of them would look again without end.
+	Drains, Pauses int
 	// Sweeps is how many due sweeps run at once. They start only while something
 	// is due; with Idle at any time.
 	Sweeps int
@@ -137,7 +140,7 @@ func newExplorer(b Bounds, limit int) *explorer {
 	x.sweeps = x.sweep()
 	x.most = used{
 		releases: uint8(b.Releases), crashes: uint8(b.Crashes), lost: uint8(b.Lost),
-		failures: uint8(b.Failures), jobs: uint8(b.Jobs), passes: uint8(b.Passes),
+		failures: uint8(b.Failures), jobs: uint8(b.Jobs), passes: uint8(b.Passes), drains: uint8(b.Drains), pauses: uint8(b.Pauses),
 	}
 	for i := range b.Asks {
 		x.most.asked[i] = uint8(b.Retries + 1)

@@ -12,14 +12,14 @@ import (
 
 // choiceKinds are what must have been tried over all bounds: an exploration in
 // which something never happens proves nothing about it.
-var choiceKinds = []string{"start", "step", "lose", "crash", "report", "job", "forget", "pass"}
+var choiceKinds = []string{"start", "step", "lose", "crash", "report", "job", "forget", "pass", "drain", "pause", "resume"}
 
-// TestSmall explores the first of the small bounds, which are enough to try
+// TestSmall explores some of the small bounds, which are enough to try
 // every kind of choice. TestPlantedBugs of the simulator explores all of them.
 func TestSmall(t *testing.T) {
 	choices := map[string]int{}
 	hot := slices.IndexFunc(explore.Small, func(b explore.Bounds) bool { return b.Hot })
-	for _, b := range slices.Concat(explore.Small[:4], explore.Small[hot:hot+2]) {
+	for _, b := range slices.Concat(explore.Small[:4], explore.Small[hot:hot+2], named("a drain", "a pause", "two pauses")) {
 		t.Run(b.Name, func(t *testing.T) {
 			r := explore.Explore(b, 0, nil)
 			if r.Violation != nil {
@@ -44,7 +44,19 @@ func TestSmall(t *testing.T) {
 // it also does in the same world when steps are put together, and nothing else.
 func TestLateReads(t *testing.T) {
 	hot := slices.IndexFunc(explore.Small, func(b explore.Bounds) bool { return b.Hot })
-	lateReads(t, slices.Concat(explore.Small[:4], explore.Small[10:11], explore.Small[hot:hot+1], explore.Small[hot+3:hot+4]))
+	lateReads(t, slices.Concat(explore.Small[:4], explore.Small[10:11], explore.Small[hot:hot+1], explore.Small[hot+3:hot+4],
+		named("a drain", "a pause", "two pauses")))
+}
+
+// named are the small bounds with the names.
+func named(names ...string) []explore.Bounds {
+	var found []explore.Bounds
+	for _, b := range explore.Small {
+		if slices.Contains(names, b.Name) {
+			found = append(found, b)
+		}
+	}
+	return found
 }
 
 func lateReads(t *testing.T, bounds []explore.Bounds) {

@@ -1,7 +1,6 @@
 package explore
 
 import (
-	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/store"
 )
 
@@ -15,7 +14,7 @@ func Effects(b Bounds, plainly bool) (map[string]bool, Report) {
 }
 
 // NewRows are the rows of a world that is empty.
-func NewRows() fleet.Store {
+func NewRows() store.Store {
 	x := newExplorer(Bounds{}, 0)
 	*x.ports = ports{x: x, busy: map[string]bool{}}
 	return store.New(x.ports)

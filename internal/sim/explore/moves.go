@@ -43,6 +43,7 @@ func (x *explorer) expand(s *state) {
 		x.agentMoves(s, host)
 		x.forgets(s, host)
 	}
+	x.orders(s)
 	x.passes(s)
 }
 

@@ -171,7 +171,7 @@ func (x *explorer) rebuilt(n *node) op.Stated {
 func (x *explorer) rested(n *node, o op.Stated) *node {
 	t := &n.text
 	t.add(n.kind.name)
-	t.values(o.State(), x.ports.named, x.ports.busy)
+	t.values(o.State(), x.ports.named, x.ports.busy, string(x.ports.pauseRead))
 	key := t.exact()
 	if known, ok := x.nodes[key]; ok {
 		return known
@@ -185,11 +185,11 @@ func (x *explorer) rested(n *node, o op.Stated) *node {
 // newFleet is the one fleet whose use-cases are explored.
 func newFleet(p *ports, b Bounds) *fleet.Fleet {
 	return must1(fleet.New(fleet.Options{
-		Store: store.New(p), Queue: queue{p}, Compute: compute{p}, GitHub: github{p}, Pools: pools(b),
+		Store: store.New(p), Guards: b.guards(p), Queue: queue{p}, Compute: compute{p}, GitHub: github{p}, Pools: pools(b),
 		Classes:    map[string]fleet.Class{className: {CPU: 2, MemoryMiB: 4096}},
 		RandomText: func() string { return "label" }, OneAtATime: true,
 		Replica: "any", Rand: rand.New(rand.NewPCG(1, 1)),
-		Timing: fleet.Timing{Takeover: unit, Relaunch: 100 * unit},
+		Timing: b.timing(),
 	}))
 }
 

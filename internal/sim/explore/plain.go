@@ -42,6 +42,7 @@ func (x *explorer) expandPlainly(s *state) {
 		x.agentMoves(s, host)
 		x.forgets(s, host)
 	}
+	x.orders(s)
 	x.passes(s)
 	if s.used.crashes < x.most.crashes {
 		for i := range places {

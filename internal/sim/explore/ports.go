@@ -7,7 +7,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/pause"
 	"github.com/remuda-ci/remuda/internal/store"
 )
 
@@ -28,6 +30,8 @@ type ports struct {
 	busy map[string]bool
 	// named are the hosts that named a run when it last listed those of its.
 	named []string
+	// pauseRead is what it last read of the pool's pause.
+	pauseRead pauseRead
 }
 
 // look is a cell that was looked at, with what was in it.
@@ -101,7 +105,7 @@ func write[T any](p *ports, call string, do func() (T, error)) (T, error) {
 // done is the answer of a call that only succeeds or fails.
 type done struct{}
 
-// The explored rows are the records and requests, each in a cell of its own.
+// The explored rows are the records, the requests and the pause of the pool, each in a cell of its own.
 
 // cellOf is the cell of a row; false: the world has none with this key.
 func cellOf(k *store.Kind, key store.Key) (cell, bool) {
@@ -112,6 +116,8 @@ func cellOf(k *store.Kind, key store.Key) (cell, bool) {
 	case store.Requests.Kind:
 		ask := askOf(key[2])
 		return requestCell + cell(ask), ask >= 0
+	case store.Pauses.Kind:
+		return pauseCell, key[0] == fleet.DefaultPool
 	}
 	panic("no " + k.Name + " is explored")
 }
@@ -123,6 +129,8 @@ func (p *ports) rowIn(c cell) store.Row {
 		return store.Instances.Clone(&v)
 	case lifecycle.Request:
 		return store.Requests.Clone(&v)
+	case pause.Pause:
+		return store.Pauses.Clone(&v)
 	}
 	return nil
 }
@@ -152,7 +160,11 @@ func (p *ports) Create(_ context.Context, k *store.Kind, row store.Row) error {
 func (p *ports) Update(_ context.Context, k *store.Kind, row store.Row) error {
 	_, err := write(p, "update "+k.Name, func() (store.Row, error) {
 		before := p.row(k, k.Key(row))
-		if before == nil || *k.Version(before) != *k.Version(row)-1 {
+		var version int64 // 0 where there is no row
+		if before != nil {
+			version = *k.Version(before)
+		}
+		if before == nil && !k.Upsert || version != *k.Version(row)-1 {
 			return nil, fmt.Errorf("update %s: %w", k.Name, lifecycle.ErrConflict)
 		}
 		row = plainRow(k, row)
@@ -184,6 +196,8 @@ func (p *ports) putRow(k *store.Kind, row store.Row) {
 		p.put(c, *row)
 	case *lifecycle.Request:
 		p.put(c, *row)
+	case *pause.Pause:
+		p.put(c, *row)
 	}
 }
 
@@ -199,6 +213,7 @@ func (p *ports) ClaimInstance(_ context.Context, c lifecycle.Claim) (lifecycle.R
 			return lifecycle.Record{}, fmt.Errorf("claim instance: %w", err)
 		}
 		p.checkClaim(c, before)
+		p.checkPaused("claims " + c.HostKey)
 		claimed.Version++
 		p.putRow(store.Instances.Kind, &claimed)
 		p.checkRecord(before, claimed)
@@ -222,13 +237,17 @@ func (p *ports) Get(_ context.Context, k *store.Kind, key store.Key) (store.Row,
 		}
 		return k.Clone(row)
 	}
-	return ask(p, "read "+k.Name, copied, func() (store.Row, error) {
+	row, err := ask(p, "read "+k.Name, copied, func() (store.Row, error) {
 		row := p.row(k, key)
 		if row == nil {
 			return nil, fmt.Errorf("read %s: %w", k.Name, lifecycle.ErrNotFound)
 		}
 		return row, nil
 	})
+	if k == store.Pauses.Kind {
+		p.readPause(row)
+	}
+	return row, err
 }
 
 // GetMany reads the rows that are there, in order of their keys.

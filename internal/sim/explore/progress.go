@@ -125,7 +125,7 @@ func (t *text) unexplored(v any) {
 	case *limits.Quota:
 		none = v == nil
 	case *fleethold.Hold:
-		none = v == nil
+		none = v == nil || *v == (fleethold.Hold{})
 	case *lifecycle.Runner:
 		none = v == nil
 	}

@@ -24,20 +24,26 @@ var (
 // equal: an empty list is no list, and errors are compared by what they are.
 var equal = cmp.Options{cmpopts.EquateEmpty(), cmpopts.EquateErrors()}
 
+// rows are what an explored fleet keeps.
+type rows interface {
+	fleet.Store
+	fleet.GuardStore
+}
+
 // TestRows: the explorer's rows answer every call as the store does, whose
 // conditions they keep.
 func TestRows(t *testing.T) {
 	for seed := range uint64(8) {
 		draw := rand.New(rand.NewPCG(seed, 1))
-		rows, store := explore.NewRows(), fleet.Store(memory.New(func() time.Time { return noon }))
+		explored, store := rows(explore.NewRows()), rows(memory.New(func() time.Time { return noon }))
 		for range 60 {
 			write := aWrite(t.Context(), draw)
-			got, gotErr := write(rows)
+			got, gotErr := write(explored)
 			want, wantErr := write(store)
 			if diff := cmp.Diff(want, got, equal); diff != "" || kindOf(gotErr) != kindOf(wantErr) {
 				t.Fatalf("seed %d: a write came back with %v, of the store with %v\n%s", seed, gotErr, wantErr, diff)
 			}
-			if diff := cmp.Diff(answers(t.Context(), store), answers(t.Context(), rows), equal); diff != "" {
+			if diff := cmp.Diff(answers(t.Context(), store), answers(t.Context(), explored), equal); diff != "" {
 				t.Fatalf("seed %d: reads (-store +rows):\n%s", seed, diff)
 			}
 		}
@@ -45,15 +51,15 @@ func TestRows(t *testing.T) {
 }
 
 // aWrite is one that breaks none of the explorer's rules.
-func aWrite(ctx context.Context, draw *rand.Rand) func(fleet.Store) (any, error) {
+func aWrite(ctx context.Context, draw *rand.Rand) func(rows) (any, error) {
 	key := []string{"i-1", "i-2", "i-3"}[draw.IntN(3)]
 	asks := draw.IntN(2)
 	ask, run := []string{"ask-1", "ask-2"}[asks], []string{"run-1", "run-2"}[asks]
 	due := noon.Add(time.Duration(draw.IntN(3)-1) * time.Minute)
 	pooled, stale := draw.IntN(2) == 0, draw.IntN(3) == 0
 	assignment := int64(1 + draw.IntN(2))
-	return []func(fleet.Store) (any, error){
-		func(s fleet.Store) (any, error) {
+	return []func(rows) (any, error){
+		func(s rows) (any, error) {
 			r := lifecycle.Record{
 				HostKey: key, Pool: "default", State: lifecycle.StateClaimed, RunID: run, RequestID: ask, Repository: "acme/app", Assignment: 1,
 				Hardware: lifecycle.Hardware{ResourceClass: "small", UsageClass: lifecycle.UsageOnDemand},
@@ -64,7 +70,7 @@ func aWrite(ctx context.Context, draw *rand.Rand) func(fleet.Store) (any, error)
 			}
 			return nil, s.CreateInstance(ctx, r)
 		},
-		func(s fleet.Store) (any, error) {
+		func(s rows) (any, error) {
 			r, err := s.Instance(ctx, key)
 			if err != nil {
 				return nil, err
@@ -74,16 +80,16 @@ func aWrite(ctx context.Context, draw *rand.Rand) func(fleet.Store) (any, error)
 			}
 			return s.UpdateInstance(ctx, r)
 		},
-		func(s fleet.Store) (any, error) {
+		func(s rows) (any, error) {
 			return s.ClaimInstance(ctx, lifecycle.Claim{
 				HostKey: key, Assignment: assignment, TrustKey: "acme/app", Now: noon, RunID: run, RequestID: ask, Repository: "acme/app",
 				Threshold: noon.Add(10 * time.Minute),
 			})
 		},
-		func(s fleet.Store) (any, error) {
+		func(s rows) (any, error) {
 			return nil, s.CreateRequest(ctx, lifecycle.Request{Repository: "acme/app", RunID: run, RequestID: ask, DueAt: due})
 		},
-		func(s fleet.Store) (any, error) {
+		func(s rows) (any, error) {
 			q, err := s.Request(ctx, "acme/app", run, ask)
 			if err != nil {
 				return nil, err
@@ -93,11 +99,21 @@ func aWrite(ctx context.Context, draw *rand.Rand) func(fleet.Store) (any, error)
 			}
 			return s.UpdateRequest(ctx, q)
 		},
-	}[draw.IntN(5)]
+		func(s rows) (any, error) {
+			p, err := s.Pause(ctx, fleet.DefaultPool) // of a pool that was resumed
+			if err != nil {
+				return nil, err
+			}
+			if stale {
+				p.Version--
+			}
+			return s.UpdatePause(ctx, p)
+		},
+	}[draw.IntN(6)]
 }
 
 // answers are those to every read that operations make.
-func answers(ctx context.Context, s fleet.Store) map[string]any {
+func answers(ctx context.Context, s rows) map[string]any {
 	got := map[string]any{}
 	add := func(name string, v any, err error) { got[name] = []any{v, kindOf(err)} }
 	for _, key := range []string{"i-1", "i-2", "i-3"} {
@@ -116,6 +132,8 @@ func answers(ctx context.Context, s fleet.Store) map[string]any {
 	add("requests of run", requests, err)
 	dueRequests, err := s.DueRequests(ctx, noon, lifecycle.PageOf{})
 	add("due requests", dueRequests.Items, err)
+	paused, err := s.Pause(ctx, fleet.DefaultPool)
+	add("pause", paused, err)
 	return got
 }
 

@@ -52,6 +52,8 @@ func (p *ports) checkMoved(before, now lifecycle.Record) {
 		p.broken("ready", "%s is running in assignment %d and registered for %d", now.HostKey, now.Assignment, h.registered)
 	case to == "idle (pooled)" && (h.cleaned != now.Assignment || h.busy):
 		p.broken("pooled dirty", "%s is pooled in assignment %d, was cleaned in %d, busy %t", now.HostKey, now.Assignment, h.cleaned, h.busy)
+	case to == "idle (pooled)" && now.Retiring:
+		p.broken("drained", "%s is pooled while retiring: %s", now.HostKey, now.RetiringReason)
 	case to == "terminated" && before.State == lifecycle.StateRunning && before.Threshold.After(p.now()):
 		p.broken("running ended", "%s is ended before its threshold: %s", now.HostKey, now.Reason)
 	case to == "terminated" && p.busy[now.HostKey] && p.runtimeLeft(before):
@@ -105,6 +107,9 @@ func (p *ports) checkClaim(c lifecycle.Claim, before lifecycle.Record) {
 	if !before.Pooled() || before.Assignment != c.Assignment || !before.Threshold.After(c.Now.Add(policy().ClaimMargin)) {
 		p.broken("claim", "%s is claimed while %s in assignment %d, by a message of %d", before.HostKey, before.Condition(), before.Assignment, c.Assignment)
 	}
+	if before.Retiring {
+		p.broken("claim", "%s is claimed while retiring", before.HostKey)
+	}
 }
 
 // checkRequest holds a write of a request against the rules.
@@ -126,6 +131,7 @@ func (p *ports) checkRequest(before, now lifecycle.Request) {
 	}
 	if before.Launch == nil && now.Launch != nil {
 		p.checkReuse(now)
+		p.checkPaused("launches for request " + now.RequestID)
 	}
 }
 
@@ -137,7 +143,7 @@ func (p *ports) checkReuse(q lifecycle.Request) {
 	}
 	for _, r := range p.listed(all) {
 		switch {
-		case r.Pooled() && r.Threshold.After(p.now().Add(policy().ClaimMargin)) && r.PooledAt.Before(p.now()):
+		case r.Pooled() && !r.Retiring && r.Threshold.After(p.now().Add(policy().ClaimMargin)) && r.PooledAt.Before(p.now()):
 			p.broken("reuse", "request %s launches while %s waits in the pool", q.RequestID, r.HostKey)
 		case r.RunID == q.RunID && r.RequestID == q.RequestID && !q.Has(r.HostKey) && slices.Contains(p.named, r.HostKey):
 			p.broken("reuse", "request %s launches while %s is %s for it", q.RequestID, r.HostKey, r.Condition())

@@ -32,8 +32,8 @@ type state struct {
 
 // used counts against the bounds.
 type used struct {
-	asked                                           [maxAsks]uint8
-	releases, crashes, lost, failures, jobs, passes uint8
+	asked                                                           [maxAsks]uint8
+	releases, crashes, lost, failures, jobs, passes, drains, pauses uint8
 }
 
 const (
@@ -120,7 +120,7 @@ func (x *explorer) worldPrint(w *world) print {
 func (x *explorer) print(s *state) print {
 	b := x.appendWorld(x.room[0][:0], &s.world)
 	u := s.used
-	b = append(append(b, u.asked[:]...), u.releases, u.crashes, u.lost, u.failures, u.jobs, u.passes)
+	b = append(append(b, u.asked[:]...), u.releases, u.crashes, u.lost, u.failures, u.jobs, u.passes, u.drains, u.pauses)
 	for i := 0; i < places; i += replicas {
 		one, other := x.appendOp(x.room[1][:0], s, s.ops[i]), x.appendOp(x.room[2][:0], s, s.ops[i+1])
 		x.room[1], x.room[2] = one, other

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/pause"
 )
 
 // text is a canonical text of something under construction. Times, versions
@@ -140,9 +141,9 @@ func (t *text) record(r lifecycle.Record) {
 	}
 }
 
-// request adds a request, without its reason.
+// request adds a request, without its reason. It remembers which pause it waits for.
 func (t *text) request(q lifecycle.Request) {
-	t.add("request", q.RequestID, string(q.Outcome), q.Launches, q.OnDemand, q.Unattended, q.Released())
+	t.add("request", q.RequestID, string(q.Outcome), q.Launches, q.OnDemand, q.Unattended, q.Released(), q.QuotaReason)
 	if ask := askOf(q.RequestID); ask >= 0 {
 		t.versions = append(t.versions, version{requestCell + cell(ask), q.Version})
 	}
@@ -181,6 +182,15 @@ func (t *text) cloud(c cloud) {
 		t.aside(m.LaunchedAt)
 		t.apart = append(t.apart, m.token...)
 	}
+}
+
+// pause adds a pause with what a request remembers of it.
+func (t *text) pause(p pause.Pause) {
+	t.add("pause", p.On())
+	if p.On() {
+		t.add(p.String())
+	}
+	t.apart = binary.AppendVarint(t.apart, p.Version)
 }
 
 func (t *text) runner(r runner) { t.add("runner", r.of, r.run, r.gone) }
