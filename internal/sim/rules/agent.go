@@ -70,8 +70,9 @@ func (w *Watcher) checkRefused(h *world.Host, j *world.Job) {
 
 // checkRegister checks that a host that is not clean does not register for another run.
 func (w *Watcher) checkRegister(h *world.Host, a agent.Assignment) {
-	w.of(h.ID).registeredFor[a.Number] = lifecycle.RunKey(a.Repository, a.RunID)
-	if key := lifecycle.RunKey(a.Repository, a.RunID); h.LastRun != "" && h.LastRun != key {
+	key, l := lifecycle.RunKey(a.Repository, a.RunID), w.of(h.ID)
+	l.registeredFor[a.Number], l.registeredAt[a.Number] = key, w.Now
+	if h.LastRun != "" && h.LastRun != key {
 		w.Broken(RuleDirtyHost, "%s registers for %s and was not cleaned since %s", h.ID, key, h.LastRun)
 	}
 	if w.listened[a.RunnerName] {

@@ -44,7 +44,7 @@ func (w *Watcher) checkBusyEnded(m *world.Machine, l *history, before lifecycle.
 	if l.reportLost && (m.Host == nil || m.Host.Worker == nil) {
 		return // the store lost the report that it was busy, and its job is over
 	}
-	if l.forgot() && len(l.byStandby) > 0 {
+	if m.Host != nil && m.Host.Worker != nil && l.servesForgotten(m.Host) {
 		return // its report is for the assignment of its runner, which is earlier than that of its run
 	}
 	read := w.Current.LastLook(world.SeesReport(before.HostKey))

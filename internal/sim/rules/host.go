@@ -25,11 +25,12 @@ type history struct {
 	ended        string    // why its record was terminated
 	reportedAt   time.Time // when its last report was written
 	reportLost   bool      // the store has no report any more, and none was written since
-	stateLost    bool      // its agent lost its memory at some time
+	stateLostAt  time.Time // when its agent last lost its memory
 	// replacedAt is when its record was lost or got an older state; zero: never. From then on an assignment may be
-	// used again, and registeredFor, by assignment, has the runs that its agent registered for.
+	// used again. registeredFor has the runs that its agent registered for, by assignment, and registeredAt when it last did.
 	replacedAt    time.Time
 	registeredFor map[int64]string
+	registeredAt  map[int64]time.Time
 	// mayRunUntil is until when a job may run on it then, whatever its record says.
 	mayRunUntil time.Time
 	// metered are the cycles of its readings. endedAt is when its record was terminated, by that write's own clock.

@@ -25,7 +25,7 @@ func (w *Watcher) rowReplaced(e world.RowReplaced) {
 	}
 	w.lost = w.lost || e.Ledger != ""
 	if e.HostKey == "" && e.RequestID == "" {
-		return // slots follow the hosts that there are, and no host is of a service
+		return // the rules of slots and of services go by the rows that there are
 	}
 	w.lost = true
 	if e.HostKey != "" {
@@ -41,9 +41,18 @@ func (w *Watcher) rowReplaced(e world.RowReplaced) {
 
 func (h *history) wasReplaced() bool { return !h.replacedAt.IsZero() }
 
-// forgot reports whether neither the record of a host nor the memory of its agent knows for which run it has registered: both were lost or replaced. An
-// assignment is then known by its number alone, which an older record gives out again.
-func (h *history) forgot() bool { return h.wasReplaced() && h.stateLost }
+// forgot reports whether neither the record of a host nor the memory of its agent knows for which run it has registered in an
+// assignment: both were lost or replaced since. The assignment is then known by its number alone, which an older record gives out again.
+func (h *history) forgot(assignment int64) bool {
+	at, ok := h.registeredAt[assignment]
+	return ok && !at.After(h.replacedAt) && !at.After(h.stateLostAt)
+}
+
+// servesForgotten reports whether a host works by a registration that it waited with, and that is forgotten.
+func (h *history) servesForgotten(of *world.Host) bool {
+	by := of.Observed.Listener.Assignment
+	return h.byStandby[by] != "" && h.forgot(by)
+}
 
 // WasReplaced reports whether the record of a host was lost, or got an older state, at some time.
 func (w *Watcher) WasReplaced(hostKey string) bool { return w.of(hostKey).wasReplaced() }
@@ -66,8 +75,8 @@ func (h *history) replacedLately(now time.Time) bool {
 	return h.wasReplaced() && now.Add(clockSlack).Before(h.mayRunUntil)
 }
 
-// releasedAsBooting reports whether the record of a host became, within the last minute, one of a host that boots, which has no report, and its run was released,
-// or its request rolled back, lately. Then controld cannot know that the host did more.
+// releasedAsBooting reports whether the record of a host became, within the last minute, one of a host that boots, which has no
+// report, and its run was released, or its request rolled back, lately. Then controld cannot know that the host did more.
 func (w *Watcher) releasedAsBooting(l *history, before lifecycle.Record) bool {
 	q, err := w.Truth.Request(engine.Background, before.Repository, before.RunID, before.RequestID)
 	return err == nil && before.State == lifecycle.StateCreated && l.wasReplaced() && w.Now.Sub(l.replacedAt) < time.Minute &&

@@ -156,7 +156,7 @@ func (w *Watcher) checkReady(r lifecycle.Record) {
 		w.Broken(RuleReady, "%s is running and never booted", r.HostKey)
 	}
 	if l := w.of(r.HostKey); l.wasReplaced() {
-		if run := l.registeredFor[r.Assignment]; !m.Host.Hostile && !waits(r) && !l.forgot() && run != lifecycle.RunKey(r.Repository, r.RunID) {
+		if run := l.registeredFor[r.Assignment]; !m.Host.Hostile && !waits(r) && !l.forgot(r.Assignment) && run != lifecycle.RunKey(r.Repository, r.RunID) {
 			w.Broken(RuleReady, "%s is ready for %s in assignment %d, and has registered for %q", r.HostKey, r.RunID, r.Assignment, run)
 		}
 		return

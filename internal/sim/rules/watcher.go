@@ -106,7 +106,7 @@ func (w *Watcher) event(event any) {
 	case world.ReportLost:
 		w.of(e.HostKey).reportLost = true
 	case world.StateLost:
-		w.of(e.HostKey).stateLost = true
+		w.of(e.HostKey).stateLostAt = w.Now
 	case world.Reporting:
 		w.checkReport(e.Host, e.Report)
 	case world.Registering:
@@ -152,7 +152,10 @@ func (w *Watcher) cloudEvent(event any) {
 func (w *Watcher) of(hostKey string) *history {
 	l := w.hosts[hostKey]
 	if l == nil {
-		l = &history{readyFor: map[string]bool{}, byStandby: map[int64]string{}, registeredFor: map[int64]string{}, registeredAs: map[int64]int64{}}
+		l = &history{
+			readyFor: map[string]bool{}, byStandby: map[int64]string{}, registeredAs: map[int64]int64{},
+			registeredFor: map[int64]string{}, registeredAt: map[int64]time.Time{},
+		}
 		w.hosts[hostKey] = l
 	}
 	return l
