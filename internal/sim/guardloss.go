@@ -7,18 +7,27 @@ import (
 	"github.com/remuda-ci/remuda/internal/store"
 )
 
+// rowLoss is a kind of row that is lost and restored, and the fault that counts how often some row of it was.
+type rowLoss struct {
+	kind  *store.Kind
+	fault engine.Fault
+}
+
 // The rows that the fleet has few of, and those of a service.
 var (
-	guardKinds = []*store.Kind{
-		store.FleetHolds.Kind, store.Pauses.Kind, store.Breakers.Kind, store.Leases.Kind, store.ReplicaSets.Kind, store.QuotaLedgers.Kind,
+	holdRows  = []rowLoss{{store.FleetHolds.Kind, engine.FaultHoldLost}}
+	pauseRows = []rowLoss{{store.Pauses.Kind, engine.FaultPauseLost}}
+	guardRows = []rowLoss{
+		{store.QuotaLedgers.Kind, engine.FaultLedgerLost}, {store.Breakers.Kind, engine.FaultBreakerLost}, {store.Leases.Kind, engine.FaultLeaseLost},
 	}
-	serviceKinds = []*store.Kind{store.Services.Kind}
-	workKinds    = []*store.Kind{store.Work.Kind, store.Workers.Kind}
+	serviceRows = []rowLoss{{store.Services.Kind, engine.FaultServiceLost}}
+	workRows    = []rowLoss{{store.Work.Kind, engine.FaultWorkLost}, {store.Workers.Kind, engine.FaultWorkerLost}}
 )
 
-// losingGuards: in some of the lives that lose tables these rows are lost too. Those of the second kind have pauses.
+// losingGuards: of the lives that lose tables, those in which operators hold the fleet lose these rows too, half of those with pauses,
+// and a quarter of the others, which have limits.
 func (l *life) losingGuards() bool {
-	return l.losing() && (l.Config.Seed%4 == 3 || l.pausing() && l.Config.Seed%20 == 8)
+	return l.losing() && (l.holding() || l.pausing() && l.Config.Seed%20 == 8 || l.Config.Seed%4 == 3)
 }
 
 // loseGuards loses and restores the guards of the fleet, and the rows of the service. The store is not away: these rows are few, and an
@@ -27,30 +36,42 @@ func (l *life) loseGuards() {
 	if !l.losingGuards() {
 		return
 	}
-	l.loseEvery(3*time.Minute, engine.FaultGuardsLost, guardKinds)
+	l.loseEvery(3*time.Minute, guardRows)
+	if l.holding() {
+		l.loseEvery(time.Minute, holdRows) // several times while one is in force
+	}
+	if l.pausing() {
+		l.loseEvery(time.Minute, pauseRows)
+	}
 	if l.serving() {
-		l.loseEvery(4*time.Minute, engine.FaultServicesLost, serviceKinds)
-		l.loseEvery(6*time.Minute, engine.FaultWorkLost, workKinds)
+		l.loseEvery(4*time.Minute, serviceRows)
+		l.loseEvery(6*time.Minute, workRows)
 	}
 }
 
-// loseEvery loses some rows of one of the kinds from time to time, or restores them all.
-func (l *life) loseEvery(mean time.Duration, f engine.Fault, kinds []*store.Kind) {
+// loseEvery loses rows of one of the kinds from time to time, or restores them.
+func (l *life) loseEvery(mean time.Duration, rows []rowLoss) {
+	const first = 4 * time.Minute
 	var again func()
 	again = func() {
 		if !l.Chaos {
 			return
 		}
-		l.Coverage.Faults[f]++
-		k := kinds[l.Rand.IntN(len(kinds))]
-		if l.Rand.IntN(2) == 0 {
-			l.LoseSome(k, 0.5)
-		} else {
-			l.Restore(1, k)
-		}
+		l.loseOneOf(rows)
 		l.After(l.Exp(mean, 3*mean), again)
 	}
-	l.After(l.Between(4*time.Minute, 2*4*time.Minute), again)
+	l.After(l.Between(first, 2*first), again)
+}
+
+// loseOneOf loses some rows of one of the kinds, or restores them all. Where that changes no row it takes the next kind.
+func (l *life) loseOneOf(rows []rowLoss) {
+	for _, i := range l.Rand.Perm(len(rows)) {
+		k := rows[i].kind
+		if l.Rand.IntN(2) == 0 && l.LoseSome(k, 0.5) > 0 || l.Restore(1, k) > 0 {
+			l.Coverage.Faults[rows[i].fault]++
+			return
+		}
+	}
 }
 
 // resumeAll has an operator end the pauses that were restored, once the faults are over.

@@ -125,9 +125,14 @@ const (
 	FaultRestored     Fault = "older state of a table restored"
 	FaultJobsLost     Fault = "rows of jobs, slots or webhooks lost"
 	FaultJobsRestored Fault = "older state of jobs, slots or webhooks restored"
-	FaultGuardsLost   Fault = "rows of the guards lost or restored"
-	FaultServicesLost Fault = "rows of services lost or restored"
-	FaultWorkLost     Fault = "rows of a service's jobs or workers lost or restored"
+	FaultHoldLost     Fault = "row of the fleet's hold lost or restored"
+	FaultPauseLost    Fault = "row of a pause lost or restored"
+	FaultLedgerLost   Fault = "row of a limit's ledger lost or restored"
+	FaultBreakerLost  Fault = "row of a breaker lost or restored"
+	FaultLeaseLost    Fault = "row of a lease lost or restored"
+	FaultServiceLost  Fault = "row of a service lost or restored"
+	FaultWorkLost     Fault = "row of a service's job lost or restored"
+	FaultWorkerLost   Fault = "row of a worker lost or restored"
 )
 
 // The faults of the fifth group are only in lives with a job pool, and have chances of their own: see DrawJobFaults.
@@ -158,8 +163,8 @@ const (
 var ownLives = []Fault{FaultDrain, FaultPause, FaultReplicaClock, FaultCloudBlind}
 
 var lossFaults = []Fault{
-	FaultTableLost, FaultRowsLost, FaultRequestsLost, FaultReportsLost, FaultRestored, FaultJobsLost, FaultJobsRestored, FaultGuardsLost,
-	FaultServicesLost, FaultWorkLost,
+	FaultTableLost, FaultRowsLost, FaultRequestsLost, FaultReportsLost, FaultRestored, FaultJobsLost, FaultJobsRestored,
+	FaultHoldLost, FaultPauseLost, FaultLedgerLost, FaultBreakerLost, FaultLeaseLost, FaultServiceLost, FaultWorkLost, FaultWorkerLost,
 }
 
 // hotRates are the chances of the third group for single calls, and hotIntervals the mean times between two others.

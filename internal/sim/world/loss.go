@@ -33,9 +33,9 @@ func (w *World) Lose(k *store.Kind) {
 	w.replace("lost", k, memory.New(w.Clock), func(store.Key) bool { return true })
 }
 
-// LoseSome removes some rows of a kind.
-func (w *World) LoseSome(k *store.Kind, part float64) {
-	w.replace("some lost", k, memory.New(w.Clock), func(store.Key) bool { return w.Rand.Float64() < part })
+// LoseSome removes some rows of a kind, and returns how many.
+func (w *World) LoseSome(k *store.Kind, part float64) int {
+	return w.replace("some lost", k, memory.New(w.Clock), func(store.Key) bool { return w.Rand.Float64() < part })
 }
 
 // LoseUnderJob removes the record of a host whose job is at least so long. It reports whether there is one.
@@ -49,10 +49,10 @@ func (w *World) LoseUnderJob(atLeast time.Duration) bool {
 }
 
 // Restore gives some rows of kinds the state that they had in a backup: some are older then, some are missing, and
-// some are there again that had been deleted.
-func (w *World) Restore(part float64, kinds ...*store.Kind) {
+// some are there again that had been deleted. It returns how many rows changed.
+func (w *World) Restore(part float64, kinds ...*store.Kind) (changed int) {
 	if len(w.kept) == 0 {
-		return
+		return 0
 	}
 	of := w.kept
 	if w.Rand.IntN(3) > 0 {
@@ -60,8 +60,9 @@ func (w *World) Restore(part float64, kinds ...*store.Kind) {
 	}
 	from := of[w.Rand.IntN(len(of))]
 	for _, k := range kinds {
-		w.replace("restored", k, from, func(store.Key) bool { return w.Rand.Float64() < part })
+		changed += w.replace("restored", k, from, func(store.Key) bool { return w.Rand.Float64() < part })
 	}
+	return changed
 }
 
 // Overtaken are the hosts on which a job runs in a later assignment than some kept state of their records has.
@@ -115,7 +116,8 @@ func (w *World) LoseReports() {
 	w.Tell("world", "reports lost", "")
 }
 
-func (w *World) replace(what string, k *store.Kind, from *memory.Store, which func(store.Key) bool) {
+// replace gives some rows of a kind the state that they have in another store, and returns how many changed.
+func (w *World) replace(what string, k *store.Kind, from *memory.Store, which func(store.Key) bool) int {
 	before := w.Truth.Clone()
 	keys := w.Truth.Restore(k, from, which)
 	w.lag.reset()
@@ -123,6 +125,7 @@ func (w *World) replace(what string, k *store.Kind, from *memory.Store, which fu
 	for _, key := range keys {
 		w.rowReplaced(k, key, before)
 	}
+	return len(keys)
 }
 
 func (w *World) rowReplaced(k *store.Kind, key store.Key, before *memory.Store) {
