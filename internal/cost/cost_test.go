@@ -39,7 +39,7 @@ func TestThePage(t *testing.T) {
 			"hot hosts":           func(t *testing.T) { m.hot = measureHot(t) },
 			"hosts that rest":     func(t *testing.T) { m.resting = measureResting(t) },
 			"warm pools":          func(t *testing.T) { m.policies.warm = measureWarm(t) },
-			"keeping the calls":   func(t *testing.T) { m.keeping = measureKeeping(t) },
+			"keeping costs":       func(t *testing.T) { m.keeping = measureKept(t) },
 			"services":            func(t *testing.T) { m.policies.services = measureServices(t) },
 			"jobs of workers":     func(t *testing.T) { m.policies.work = measureWork(t) },
 		} {
@@ -50,12 +50,13 @@ func TestThePage(t *testing.T) {
 		}
 	})
 	if t.Failed() || m.hours == nil || m.requests == nil || small.hosts == 0 || large.hosts == 0 || m.jobs.told == nil || m.jobs.rest == nil ||
-		len(m.hot) != len(hotHosts) || m.resting == nil || len(m.policies.warm) != len(freshHosts) || m.policies.services == nil || m.policies.work == nil || m.keeping.Calls == nil {
+		len(m.hot) != len(hotHosts) || m.resting == nil || len(m.policies.warm) != len(freshHosts) || m.policies.services == nil || m.policies.work == nil || m.keeping.budgets.host.ReadUnits == 0 || m.keeping.pooled.without.Calls == nil {
 		t.Fatal("not all was measured")
 	}
 	m.sweeps[small.hosts], m.sweeps[large.hosts] = small, large
 	m.checkHours(t)
 	m.checkKeeping(t)
+	m.checkKept(t)
 	m.checkEstimate(t)
 	m.checkClaims(t)
 	m.checkReleases(t)

@@ -91,11 +91,15 @@ func TestJobsAreServed(t *testing.T) {
 
 // measureJob lets one host of a pool run two jobs, of two runs, while the fleet
 // serves jobs and so many other hosts of it are at work. The sweeps are measured
-// apart. The first job finds a process that has not been at work.
-func measureJob(t *testing.T, others int) (all []told) {
+// apart. The first job finds a process that has not been at work. Others may change the fleet.
+func measureJob(t *testing.T, others int, with ...func(*world) func(*fleet.Options)) (all []told) {
 	w := newWorld(t, func(w *world) { w.bubbles = true })
 	h := newHub(w.clock)
-	w.fleet = w.newFleet(w.compute, w.withJobPools(h, 1, poolMaximum))
+	changes := []func(*fleet.Options){w.withJobPools(h, 1, poolMaximum)}
+	for _, change := range with {
+		changes = append(changes, change(w))
+	}
+	w.fleet = w.newFleet(w.compute, changes...)
 	w.busy, w.begun = true, 1
 	w.work(0, others)
 	synctest.Test(t, func(t *testing.T) {

@@ -35,12 +35,12 @@ func measureKeeping(t *testing.T) cost.Usage {
 func (m measured) checkKeeping(t *testing.T) {
 	t.Helper()
 	const beatsADay = 24 * 2 * beats
-	day := m.keeping.Times(float64(keptADay))
+	day := m.keeping.calls.Times(float64(keptADay))
 	if n := day.Total(); n != float64(keptADay) || n > beatsADay/100 {
 		t.Errorf("keeping them takes %g calls a day, beside %d", n, beatsADay)
 	}
-	if m.keeping.WriteUnits != 1 {
-		t.Errorf("a write of the row takes %g units, want 1", m.keeping.WriteUnits)
+	if m.keeping.calls.WriteUnits != 1 {
+		t.Errorf("a write of the row takes %g units, want 1", m.keeping.calls.WriteUnits)
 	}
 }
 

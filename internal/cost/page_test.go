@@ -19,7 +19,7 @@ type measured struct {
 	sweeps   map[int]swept // by the number of hosts
 	jobs     poolJobs
 	policies policies
-	keeping  cost.Usage
+	keeping  keeping
 }
 
 // sizes of fleets on the page. The smaller two are measured.
@@ -60,6 +60,7 @@ func (m measured) page() string {
 	m.restingPart(line)
 	m.sweepsPart(line)
 	m.jobPoolsPart(line)
+	m.keepingPart(line)
 	m.policiesPart(line)
 	return b.String()
 }
@@ -173,6 +174,7 @@ An hour has %d due sweeps, %d liveness sweeps, %d cloud sweeps and %d renewals o
 batched read for each hundred registrations. With aws.notices, receives of %s come %d times an hour: %s an hour.
 Each replica, sweeping or not, says once a minute that it lives, in a read and a write: %s an hour.
 For [reports](cost-report.md#the-calls-own-cost) it writes its counts of calls %d times a day, in a write unit each: %s a month.
+[Keeping costs](#keeping-costs) has the sweeps that sum up what hosts were used for.
 
 A due sweep costs what is due. Here hosts are due because their idle time is over:
 
@@ -180,7 +182,7 @@ A due sweep costs what is due. Here hosts are due because their idle time is ove
 |---|---|---|---|---|---|---|`,
 		dueSweeps, livenessSweeps, cloudSweeps, leaseRenewals, count(m.at(100).lease.Total()),
 		notices.ReceiveWait, cost.NoticeReceives(notices.ReceiveWait), money(notice.Times(float64(cost.NoticeReceives(notices.ReceiveWait))).Dollars(prices)),
-		money(cost.Usage{ReadUnits: beats, WriteUnits: beats}.Dollars(prices)), keptADay, money(m.keeping.Times(float64(keptADay)*monthDays).Dollars(prices)))
+		money(cost.Usage{ReadUnits: beats, WriteUnits: beats}.Dollars(prices)), keptADay, money(m.keeping.calls.Times(float64(keptADay)*monthDays).Dollars(prices)))
 	row := func(k int, what string, u cost.Usage) {
 		line("| %d | %s | %s | %s | %s | %s | %s |", k, what, count(u.Total()), count(u.Of("ec2")),
 			count(u.ReadUnits), count(u.WriteUnits), money(u.Dollars(prices)))

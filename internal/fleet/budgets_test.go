@@ -25,6 +25,8 @@ type unreadable struct {
 	mu     sync.Mutex
 	err    error
 	listed int
+	// rows are the readings that were read.
+	rows int
 }
 
 func (s *unreadable) setErr(err error) {
@@ -41,13 +43,15 @@ func (s *unreadable) ListInstances(ctx context.Context, f lifecycle.Filter, page
 	return s.Store.ListInstances(ctx, f, page)
 }
 
-func (s *unreadable) ReadingsOfDay(ctx context.Context, day string) ([]meter.Reading, error) {
+func (s *unreadable) ReadingsSince(ctx context.Context, at time.Time) ([]meter.Reading, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err != nil {
 		return nil, s.err
 	}
-	return s.Store.ReadingsOfDay(ctx, day)
+	readings, err := s.Store.ReadingsSince(ctx, at)
+	s.rows += len(readings)
+	return readings, err
 }
 
 // budgeted gives the repository of the tests ten dollars a month. A warning is due at eight.
@@ -321,6 +325,59 @@ func TestBudgetsAreAddedUpOnce(t *testing.T) {
 			t.Errorf("after a while they were listed %d times: %v", counted.listed, err)
 		}
 	})
+}
+
+// A replica that has read what was spent reads only what is new, and the sums are those of a report. A cycle that is written long after its release
+// counts within a day.
+func TestBudgetsReadWhatIsNew(t *testing.T) {
+	inBubbleOf(t, budgeted, func(ctx context.Context, t *testing.T, w *world) {
+		counted := &unreadable{Store: w.store}
+		f := w.newFleet("b", budgeted, func(o *fleet.Options) { o.Store = counted })
+		want := func(what string, dollars float64, rows int) {
+			t.Helper()
+			before := counted.rows
+			uses, _, err := f.Budgets(ctx, time.Now())
+			if err != nil || uses[1].Spent != dollars || counted.rows-before != rows {
+				t.Errorf("%s: %+v of %d rows (%v), want %g of %d", what, uses, counted.rows-before, err, dollars, rows)
+			}
+		}
+		for _, run := range []string{"1", "2", "3"} {
+			w.spend(ctx, repository, run, 1)
+		}
+		time.Sleep(8 * time.Hour)
+		want("at first", 3, 3)
+		time.Sleep(10 * time.Minute)
+		want("when nothing is new", 3, 0)
+		w.spend(ctx, repository, "4", 1)
+		time.Sleep(70 * time.Minute)
+		want("with a new one", 4, 1)
+		time.Sleep(10 * time.Minute)
+		want("which may have others beside it", 4, 1)
+		time.Sleep(10 * time.Minute)
+		want("and then not", 4, 0)
+		late := w.lateReading(ctx, 5*time.Hour)
+		time.Sleep(10 * time.Minute)
+		want("without one that was written late", 4, 0)
+		time.Sleep(20 * time.Hour)
+		want("on the same day", 4, 0)
+		time.Sleep(4 * time.Hour)
+		want("after a day", 4+late, 5)
+		if report, err := f.Costs(ctx, fleet.CostQuery{}, time.Now()); err != nil || report.Total.Dollars != 4+late {
+			t.Errorf("the report has %g (%v)", report.Total.Dollars, err)
+		}
+	})
+}
+
+// lateReading writes what a host was used for, half an hour that ended a while ago, and returns what it cost.
+func (w *world) lateReading(ctx context.Context, ago time.Duration) float64 {
+	w.t.Helper()
+	ended := meter.At(time.Now().Add(-ago))
+	from := ended - meter.Milli((30 * time.Minute).Milliseconds())
+	c := meter.Cycle{From: from, Launched: true, ClaimedAt: from, ReadyAt: from, ReleasedAt: ended, EndedAt: ended, User: meter.User{Repository: repository, RunID: "late"}}
+	if err := w.store.CreateReading(ctx, meter.NewReading("late", meter.Host{Pool: "default", InstanceType: "c6i.large", UsageClass: "on-demand"}, c)); err != nil {
+		w.t.Fatal(err)
+	}
+	return 0.5
 }
 
 // Any number of jobs over their budget keeps no other from a host, and in the next month they have their turn.

@@ -58,6 +58,9 @@ func (f *Fleet) Budgets(ctx context.Context, now time.Time) (uses []BudgetUse, r
 	return f.budgets.Uses(ctx, now)
 }
 
+// NewDaySweep begins a sweep that sums up the last days.
+func (f *Fleet) NewDaySweep() *costs.DaySweep { return f.costs.NewDaySweep() }
+
 // NewBudgetSweep begins a sweep that reports budgets that are near their end or used up.
 func (f *Fleet) NewBudgetSweep() *costs.BudgetSweep { return f.budgets.NewSweep() }
 

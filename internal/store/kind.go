@@ -281,6 +281,8 @@ type Query struct {
 	Partitions [][]string
 	// UpTo is the last time in the order; zero: no end.
 	UpTo time.Time
+	// From is where the last parts of the keys begin, for an index that is in their order; empty: at the first.
+	From string
 	// Where narrows the rows further.
 	Where []Match
 	// Stale allows rows that are not the newest: they are shown to people and no decision depends on them.
@@ -318,6 +320,9 @@ func (q Query) Matches(row Row) bool {
 		}
 	}
 	if len(x.by) > 0 && !slices.ContainsFunc(q.Partitions, func(of []string) bool { return x.holds(row, of) }) {
+		return false
+	}
+	if q.From != "" && x.kind.Key(row)[len(x.kind.KeyColumns)-1] < q.From {
 		return false
 	}
 	for _, m := range q.Where {

@@ -91,6 +91,12 @@ func (s Store) ReadingsOfDay(ctx context.Context, day string) ([]meter.Reading, 
 	return listAll(ctx, s, Readings, Query{Op: "readings_of_day", Index: ReadingsByDay, Partitions: [][]string{{day}}, Stale: true})
 }
 
+// ReadingsSince lists the readings of the day of a time whose cycles were released then or later, in that order. The newest may be missing.
+func (s Store) ReadingsSince(ctx context.Context, at time.Time) ([]meter.Reading, error) {
+	day, from := meter.NameFrom(at)
+	return listAll(ctx, s, Readings, Query{Op: "readings_since", Index: ReadingsByDay, Partitions: [][]string{{day}}, From: from, Stale: true})
+}
+
 // CreateJobTime writes when a job ran: ErrExists if it is written.
 func (s Store) CreateJobTime(ctx context.Context, t meter.JobTime) error {
 	return create(ctx, s, JobTimes, t)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -27,6 +28,10 @@ type Budgets struct {
 	Log   hclog.Logger
 
 	reads recent.Answers[knownUses]
+
+	mu sync.Mutex
+	// spent is what the last read has summed up.
+	spent spending
 }
 
 // Once remembers what was reported already.
@@ -63,18 +68,19 @@ func (b *Budgets) Against(ctx context.Context, repository string, now time.Time)
 
 // read adds up what was spent since the month began.
 func (b *Budgets) read(ctx context.Context, now time.Time) (knownUses, error) {
-	today := meter.DayOf(now)
-	month := meter.MonthOf(today)
-	machines := Costs{Store: b.Costs.Store, Prices: b.Costs.Prices}
-	report, err := machines.Report(ctx, Query{By: ByRepository, Since: month + "-01", Until: today}, now)
+	b.mu.Lock() // two months may be asked for at once
+	defer b.mu.Unlock()
+	month := meter.MonthOf(meter.DayOf(now))
+	report, spent, err := b.Costs.since(ctx, month, b.spent, now)
 	if err != nil {
 		return knownUses{}, fmt.Errorf("read how much of the budgets is used: %w", err)
 	}
-	spent := map[string]float64{}
+	b.spent = spent
+	dollars := map[string]float64{}
 	for _, row := range report.Rows {
-		spent[row.Repository] += row.Dollars
+		dollars[row.Repository] += row.Dollars
 	}
-	return knownUses{b.List.Uses(month, spent), now}, nil
+	return knownUses{b.List.Uses(month, dollars), now}, nil
 }
 
 // BudgetSweep sees how much of the budgets is used, and reports each that is near its end or used up, at most once in the month.

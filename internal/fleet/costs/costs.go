@@ -27,9 +27,15 @@ type Costs struct {
 	Calls bool
 }
 
-// DaysEvery is how often the last days are summed up: a day is first asked for as a whole when it is over, and its last
-// readings are late by the longest job.
-const DaysEvery = 6 * time.Hour
+const (
+	// DaysEvery is how often the last days are summed up. Each time reads all of their readings, and reports read those of a day
+	// that is not summed up.
+	DaysEvery = 24 * time.Hour
+	// DayRests is how long after its begin a day is first summed up. Reports ask for the sums no earlier than after oldDay, when its
+	// readings are written except for those of the longest jobs.
+	DayRests = 36 * time.Hour
+	oldDay   = 48 * time.Hour
+)
 
 // DaySweep sums up the last days, one in each step.
 type DaySweep struct {
@@ -47,8 +53,8 @@ func (c *Costs) NewDaySweep() *DaySweep {
 }
 
 func (s *DaySweep) begin(_ context.Context, now time.Time) (op.Progress, error) {
-	for late := now.Add(-meter.Late); meter.DayOf(late) < meter.DayOf(now); late = late.AddDate(0, 0, 1) {
-		s.days = append(s.days, meter.DayOf(late))
+	for day := now.Add(-meter.Late).UTC().Truncate(24 * time.Hour); now.Sub(day) >= DayRests; day = day.AddDate(0, 0, 1) {
+		s.days = append(s.days, meter.DayOf(day))
 	}
 	return s.Then(s.sum)
 }
@@ -90,11 +96,24 @@ func (c *Costs) read(ctx context.Context, b *builder, now time.Time) error {
 	if err := c.readJobs(ctx, b, now); err != nil {
 		return err
 	}
-	seen := map[cycleKey]bool{}
+	seen, err := c.readLive(ctx, b, now)
+	if err != nil {
+		return err
+	}
+	begin, err := meter.ParseDay(b.q.Since)
+	if err != nil {
+		return err
+	}
+	return c.readDays(ctx, b, seen, begin, now)
+}
+
+// readLive adds the entries of the cycles that the records of live hosts have, and returns which they are.
+func (c *Costs) readLive(ctx context.Context, b *builder, now time.Time) (seen map[cycleKey]bool, err error) {
+	seen = map[cycleKey]bool{}
 	for page := (lifecycle.PageOf{Limit: maxPage}); ; {
 		got, err := c.Store.ListInstances(ctx, lifecycle.Filter{States: lifecycle.LiveStates, Pool: b.q.Pool}, page)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		jobs, err := c.jobsOfPools(ctx, got.Items, now)
 		if err != nil {
@@ -107,12 +126,12 @@ func (c *Costs) read(ctx context.Context, b *builder, now time.Time) error {
 				}
 				seen[cycleKey{r.HostKey, cycle.From}] = true
 				if err := b.addCycle(cycle, r.HostKey, cycle.Entries(r.Metered(), now)); err != nil {
-					return err
+					return nil, err
 				}
 			}
 		}
 		if page.After = got.Next; page.After == "" {
-			return c.readDays(ctx, b, seen, now)
+			return seen, nil
 		}
 	}
 }
@@ -158,18 +177,23 @@ func (c *Costs) readJobs(ctx context.Context, b *builder, now time.Time) error {
 	return nil
 }
 
-// readDays adds the entries of the cycles that ended, except those that are seen. A cycle may have ended after the last day of
-// the query, and have time on it.
-func (c *Costs) readDays(ctx context.Context, b *builder, seen map[cycleKey]bool, now time.Time) error {
+// ended takes what is read of cycles that have ended.
+type ended interface {
+	// asks is what is to be read.
+	asks() Query
+	addDay(sums []meter.Entry) error
+	addReading(r meter.Reading, c meter.Cycle) error
+}
+
+// readDays adds the entries of the cycles that ended at a time or later, except those that are seen. A cycle may have ended after the last
+// day of the query, and have time on it.
+func (c *Costs) readDays(ctx context.Context, to ended, seen map[cycleKey]bool, from, now time.Time) error {
 	sums := map[string]meter.Day{}
 	month, today := "", meter.DayOf(now)
-	begin, err := meter.ParseDay(b.q.Since)
-	if err != nil {
-		return err
-	}
-	for at := begin; meter.DayOf(at) <= today; at = at.AddDate(0, 0, 1) {
+	for at := from; meter.DayOf(at) <= today; at = at.Truncate(24*time.Hour).AddDate(0, 0, 1) {
 		day := meter.DayOf(at)
-		if of := meter.MonthOf(day); of != month && !b.q.detailed() {
+		old := now.Sub(at.Truncate(24*time.Hour)) > oldDay
+		if of := meter.MonthOf(day); old && of != month && !to.asks().detailed() {
 			days, err := c.Store.DaysOfMonth(ctx, of)
 			if err != nil {
 				return err
@@ -180,11 +204,12 @@ func (c *Costs) readDays(ctx context.Context, b *builder, seen map[cycleKey]bool
 			month = of
 		}
 		d, summed := sums[day]
+		var err error
 		switch {
-		case summed && now.Sub(at) > 2*24*time.Hour: // those of yesterday may still lack what ended at midnight
-			err = b.add(d.Entries)
+		case old && summed:
+			err = to.addDay(d.Entries)
 		case now.Sub(at) <= meter.KeepReadings: // on an older day no host was used
-			err = c.readDay(ctx, b, day, seen)
+			err = c.readDay(ctx, to, at, seen)
 		}
 		if err != nil {
 			return err
@@ -193,9 +218,9 @@ func (c *Costs) readDays(ctx context.Context, b *builder, seen map[cycleKey]bool
 	return nil
 }
 
-// readDay adds the readings of a day, except those that are seen.
-func (c *Costs) readDay(ctx context.Context, b *builder, day string, seen map[cycleKey]bool) error {
-	readings, err := c.Store.ReadingsOfDay(ctx, day)
+// readDay adds the readings of the rest of a day, except those that are seen.
+func (c *Costs) readDay(ctx context.Context, to ended, from time.Time, seen map[cycleKey]bool) error {
+	readings, err := c.Store.ReadingsSince(ctx, from)
 	if err != nil {
 		return err
 	}
@@ -204,7 +229,7 @@ func (c *Costs) readDay(ctx context.Context, b *builder, day string, seen map[cy
 		if err != nil || seen[cycleKey{r.HostKey, cycle.From}] {
 			continue
 		}
-		if err := b.addCycle(cycle, r.HostKey, r.Entries()); err != nil {
+		if err := to.addReading(r, cycle); err != nil {
 			return err
 		}
 	}

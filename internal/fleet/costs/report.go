@@ -181,6 +181,14 @@ func (b *builder) addCycle(c meter.Cycle, hostKey string, entries []meter.Entry)
 	return b.add(b.jobs.Split(c, hostKey, entries))
 }
 
+func (b *builder) asks() Query { return b.q }
+
+func (b *builder) addDay(sums []meter.Entry) error { return b.add(sums) }
+
+func (b *builder) addReading(r meter.Reading, c meter.Cycle) error {
+	return b.addCycle(c, r.HostKey, r.Entries())
+}
+
 // mostSums bounds what a report keeps while it reads, some 30 MB.
 const mostSums = 100_000
 

@@ -89,6 +89,8 @@ type Store interface {
 	Reading(ctx context.Context, day, name string) (meter.Reading, error)
 	// ReadingsOfDay lists the readings of a day, in the order of their ends. The newest may be missing.
 	ReadingsOfDay(ctx context.Context, day string) ([]meter.Reading, error)
+	// ReadingsSince lists the readings of the day of a time whose cycles were released then or later, in that order. The newest may be missing.
+	ReadingsSince(ctx context.Context, at time.Time) ([]meter.Reading, error)
 	// CreateJobTime writes when a job ran and on which host: ErrExists if it is written.
 	CreateJobTime(ctx context.Context, t meter.JobTime) error
 	// JobTimesOfDay lists when the jobs ran that ended on a day, in the order of their ends. The newest may be missing.

@@ -46,11 +46,15 @@ type Reading struct {
 // NewReading is the row of a cycle that has ended.
 func NewReading(hostKey string, host Host, c Cycle) Reading {
 	at := known(c.ReleasedAt, c.EndedAt)
+	day, name := NameFrom(at.Time())
 	return Reading{
-		Day: DayOf(at.Time()), Name: fmt.Sprintf("%013d/%s", at, hostKey), HostKey: hostKey, Host: host, Text: c.String(),
+		Day: day, Name: name + "/" + hostKey, HostKey: hostKey, Host: host, Text: c.String(),
 		ExpiresAt: at.Time().Add(KeepReadings),
 	}
 }
+
+// NameFrom is the day of the readings of cycles that were released at a time, and the begin of their names: those of later ones are greater.
+func NameFrom(at time.Time) (day, name string) { return DayOf(at), fmt.Sprintf("%013d", At(at)) }
 
 // Times are those of the whole cycle, of the pool and of the user.
 func (r Reading) Times() Times {

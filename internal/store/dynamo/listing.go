@@ -266,12 +266,18 @@ func (s *Store) rows(ctx context.Context, what string, q store.Query, entries []
 // listTable lists rows of a partition of the table itself, consistently.
 func (s *Store) listTable(ctx context.Context, q store.Query) ([]store.Row, error) {
 	l, what := listings[q.Index], "list "+q.Index.Name
-	pages := dynamodb.NewQueryPaginator(s.client, &dynamodb.QueryInput{
+	input := &dynamodb.QueryInput{
 		TableName: s.table(l.table.name), ConsistentRead: sdk.Bool(!q.Stale),
 		KeyConditionExpression:    sdk.String("#hash = :hash"),
 		ExpressionAttributeNames:  map[string]string{"#hash": l.table.hash},
 		ExpressionAttributeValues: item{":hash": text(l.Kind().Dynamo.Prefix + l.partition(q.Partitions[0]))},
-	})
+	}
+	if q.From != "" {
+		input.KeyConditionExpression = sdk.String("#hash = :hash AND #sort >= :from")
+		input.ExpressionAttributeNames["#sort"] = l.table.sort
+		input.ExpressionAttributeValues[":from"] = text(q.From)
+	}
+	pages := dynamodb.NewQueryPaginator(s.client, input)
 	var found []store.Row
 	for pages.HasMorePages() {
 		out, err := pages.NextPage(ctx)

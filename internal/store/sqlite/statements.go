@@ -177,6 +177,9 @@ func (l *listing) addConditions(q store.Query, partition []string) {
 	case name != "":
 		l.add(name+" <= ? AND ", db.Nanos(q.UpTo))
 	}
+	if columns := q.Index.Kind().KeyColumns; q.From != "" {
+		l.add(columns[len(columns)-1]+" >= ? AND ", q.From)
+	}
 	for _, m := range q.Where {
 		texts, _ := json.Marshal(m.Texts) // strings always marshal
 		l.add(m.Column+" IN (SELECT value FROM json_each(?)) AND ", string(texts))

@@ -86,6 +86,14 @@ func testReadings(t *testing.T, w world) {
 	putReadings(t, w, second, later, first)
 	requests.put(t, w, requests.row()) // which is in the same table of a database
 	equal(t, "readings of the day", []meter.Reading{first, second}, must(w.Store.ReadingsOfDay(t.Context(), "2026-03-04"))(t))
+	since := func(after time.Duration) []meter.Reading { // after the release of one that ends at once
+		released, _ := meter.Parse(fullReading(0).Text)
+		return must(w.Store.ReadingsSince(t.Context(), released.ReleasedAt.Time().Add(after)))(t)
+	}
+	equal(t, "readings since the first", []meter.Reading{first, second}, since(time.Second))
+	equal(t, "readings since a moment later", []meter.Reading{second}, since(time.Second+time.Millisecond))
+	equal(t, "readings since the last", []meter.Reading(nil), since(3*time.Second))
+	equal(t, "readings since a time of the next day", []meter.Reading{later}, since(24*time.Hour))
 	equal(t, "readings of the next day", []meter.Reading{later}, must(w.Store.ReadingsOfDay(t.Context(), "2026-03-05"))(t))
 	equal(t, "readings of another day", []meter.Reading(nil), must(w.Store.ReadingsOfDay(t.Context(), "2026-03-06"))(t))
 	equal(t, "days of the month", []meter.Day(nil), must(w.Store.DaysOfMonth(t.Context(), "2026-03"))(t))
