@@ -1,12 +1,15 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/arrival"
 	"github.com/remuda-ci/remuda/internal/lifecycle/line"
+	"github.com/remuda-ci/remuda/internal/lifecycle/slots"
 )
 
 // introduction is what the log of each job says of its host: how it came to the run, and what ran on it before. It is a group, which
@@ -18,16 +21,29 @@ func introduction(r lifecycle.Record) string {
 		return ""
 	}
 	how, why := arrived(r)
-	lines := []string{
-		fmt.Sprintf("::group::Remuda: host %s (%s), %s", r.InstanceID, strings.Join(hardware(r), ", "), how),
-		fmt.Sprintf("Asked for at %s and %s at %s, %s later.", clockTime(a.AskedAt), got(r), clockTime(a.At), max(0, a.At.Sub(a.AskedAt)).Round(100*time.Millisecond)),
-		why,
-	}
+	lines := []string{fmt.Sprintf("::group::Remuda: host %s (%s), %s", r.InstanceID, strings.Join(hardware(r), ", "), how)}
+	lines = append(lines, asked(r)...)
 	if a.Held != "" {
-		lines = append(lines, "What kept it: "+line.First(a.Held)+".")
+		lines = append(lines, fmt.Sprintf("What kept it (%s): %s.", a.HeldBy, line.First(a.Held)))
 	}
-	lines = append(lines, before(r), "More: remuda why "+r.InstanceID, "::endgroup::")
+	lines = append(lines, why, before(r), "More: remuda why "+r.InstanceID, "::endgroup::")
 	return strings.Join(lines, "\n") + "\n"
+}
+
+// asked says when the host was asked for and got, and for which job, if one is known. Which job a job-scoped host gets is GitHub's choice.
+func asked(r lifecycle.Record) (lines []string) {
+	a, after := r.Arrival, ""
+	switch {
+	case slots.IsSpare(r.RunID):
+		lines = append(lines, "It was asked for as one of the minimum of pool "+r.Pool+", before a job waited for it.")
+	case !a.QueuedAt.IsZero():
+		job := "The job that it was asked for was queued at " + clockTime(a.QueuedAt) + "."
+		if r.JobsOf != "" {
+			job += " GitHub may have given it another one."
+		}
+		lines, after = append(lines, job), fmt.Sprintf(", %s after that,", between(a.QueuedAt, a.AskedAt))
+	}
+	return append(lines, fmt.Sprintf("Asked for at %s%s and %s at %s, %s later.", clockTime(a.AskedAt), after, got(r), clockTime(a.At), between(a.AskedAt, a.At)))
 }
 
 // launched reports whether the host was launched for the run that it serves.
@@ -44,11 +60,52 @@ func got(r lifecycle.Record) string {
 func arrived(r lifecycle.Record) (how, why string) {
 	switch {
 	case launched(r):
-		return "cold", "It was launched for this run: the pool had no clean host that the run may use."
+		return "cold", cold(r)
 	case r.Standby != nil:
-		return "hot", "It had registered before the run asked, so the claim only set its labels."
+		return "hot", "It began to register before it was claimed, so the claim only set its labels."
 	}
 	return "warm", "It waited, clean, in pool " + r.Pool + "."
+}
+
+// cold says why the run, or the job, has no idle host.
+func cold(r lifecycle.Record) string {
+	user := "this run"
+	if r.JobsOf != "" {
+		user = "a job"
+	}
+	missed := r.Arrival.Missed
+	if len(missed) == 0 {
+		return fmt.Sprintf("It was launched for %s, since pool %s had no idle host left.", user, r.Pool)
+	}
+	parts := make([]string, 0, len(missed))
+	for _, m := range missed {
+		parts = append(parts, missedWords(m, r.Pool))
+	}
+	return fmt.Sprintf("It was launched for %s, since no idle host would do: %s.", user, strings.Join(parts, ", "))
+}
+
+// missedWords are a clause about idle hosts that a request could not have. They name no run and no repository, which those who read the log may
+// not know.
+func missedWords(m arrival.Miss, pool string) string {
+	switch m {
+	case arrival.MissOneRun:
+		return "pool " + pool + " gives new hosts to each run"
+	case arrival.MissPool:
+		return "some are of another pool"
+	case arrival.MissTrust:
+		return "some are kept for other repositories"
+	case arrival.MissType:
+		return "some have an instance type that it may not use"
+	case arrival.MissSize:
+		return "some are smaller than their class is by now"
+	case arrival.MissLeaving:
+		return "some are about to end"
+	case arrival.MissHeld:
+		return "some are held by an operator"
+	case arrival.MissLost:
+		return "some were taken, or had left, before it could claim them"
+	}
+	return string(m)
 }
 
 func hardware(r lifecycle.Record) (parts []string) {
@@ -67,9 +124,23 @@ func before(r lifecycle.Record) string {
 	case 0, 1:
 		return fmt.Sprintf("Nothing has run on it before. Its machine was launched at %s.", since)
 	case 2:
-		return fmt.Sprintf("One run was on it before, and it was reset after that. Its machine was launched at %s.", since)
+		return fmt.Sprintf("One run was on it before%s, and it was reset after that. Its machine was launched at %s.", lastRun(r, ": "), since)
 	}
-	return fmt.Sprintf("%d runs were on it before, and it was reset after each. Its machine was launched at %s.", r.Uses-1, since)
+	return fmt.Sprintf("%d runs were on it before%s, and it was reset after each. Its machine was launched at %s.", r.Uses-1, lastRun(r, ", the last one "), since)
+}
+
+// lastRun names the run before after some words, if all readers of the log may know it: those of its own repository.
+func lastRun(r lifecycle.Record, words string) string {
+	repository, run := r.RunBefore()
+	if run == "" || !strings.EqualFold(repository, cmp.Or(r.JobsOf, r.Repository)) { // of an owner's host the job may be of any repository
+		return ""
+	}
+	return words + "run " + run + " of " + repository
+}
+
+// between is how much later a time is. The clocks of two replicas may differ.
+func between(from, to time.Time) time.Duration {
+	return max(0, to.Sub(from)).Round(100 * time.Millisecond)
 }
 
 func clockTime(t time.Time) string { return t.UTC().Format("15:04:05Z") }

@@ -107,7 +107,7 @@ func TestIntroducesTheHostToItsJobs(t *testing.T) {
 	inBubble(t, func(w *world) {
 		serving(w)
 		w.observed.Allowed = agent.Allowed{}
-		w.change(func(r *lifecycle.Record) { r.Arrival = arrival.Of(w.now(), w.now()) })
+		w.change(func(r *lifecycle.Record) { r.Arrival = arrival.Of(w.now(), w.now(), arrival.Wait{}, nil) })
 	}, func(b *bubble) {
 		b.after(time.Second)
 		if n := len(b.introduced); n == 0 || !strings.HasPrefix(b.introduced[n-1], "::group::Remuda: host ") {

@@ -64,7 +64,9 @@ type Record struct {
 	// used it, and the first one that claims it binds it permanently.
 	TrustKey string `json:"trustKey,omitempty"`
 	// Uses counts the runs that the host has been assigned to.
-	Uses            int    `json:"uses,omitempty"`
+	Uses int `json:"uses,omitempty"`
+	// LastRun is the run that had the host before the one that it serves now, without the trust key that both have: see RunBefore.
+	LastRun         string `json:"lastRun,omitempty"`
 	TemplateVersion string `json:"templateVersion,omitempty"`
 
 	// Registration is the short-lived secret the agent needs next; removed once used.
@@ -220,6 +222,16 @@ func Canonical(repository string) string { return strings.ToLower(repository) }
 
 // RunKey identifies a workflow run across repositories, whose names are canonical.
 func RunKey(repository, runID string) string { return repository + "/" + runID }
+
+// RunBefore is the repository and the id of the run that had the host before the one that it serves now; empty: none had, or it is not known.
+func (r Record) RunBefore() (repository, runID string) {
+	if r.LastRun == "" {
+		return "", ""
+	}
+	key := RunKey(r.TrustKey, r.LastRun)
+	at := strings.LastIndexByte(key, '/')
+	return key[:at], key[at+1:]
+}
 
 // LostJobOf names an attempt of a run in Record.LostJob.
 func LostJobOf(repository, runID string, attempt int) string {

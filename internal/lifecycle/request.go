@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/lifecycle/arrival"
 	"github.com/remuda-ci/remuda/internal/lifecycle/batch"
 )
 
@@ -98,6 +99,9 @@ type Request struct {
 	// QuotaReason says which limit on hosts keeps the request from taking more, and which runs have those hosts; QuotaSince since when one does.
 	QuotaReason string    `json:"full,omitempty"`
 	QuotaSince  time.Time `json:"fullSince,omitzero"`
+	// Wait is what it has waited for, and stays when that is over. Missed says why the launch that is under way was not spared by an idle host.
+	arrival.Wait
+	Missed []arrival.Miss `json:"missed,omitempty"`
 
 	// ReleasedAt is when the run was released; no host is taken after it.
 	ReleasedAt time.Time `json:"releasedAt,omitzero"`
@@ -165,6 +169,9 @@ type Taken struct {
 
 // Missing is how many hosts the request still has to take.
 func (q Request) Missing() int { return max(0, q.Spec.Count-len(q.Taken)) }
+
+// HoldBack notes what keeps the request from hosts.
+func (q *Request) HoldBack(why Reason) { q.Held, q.HeldBy = why.Text, string(why.Code) }
 
 // Settled reports whether the request has ended, well or not.
 func (q Request) Settled() bool { return q.Outcome != OutcomeOpen }

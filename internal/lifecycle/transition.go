@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle/arrival"
@@ -132,7 +133,7 @@ func Launched(m Machine, q Request, reg *Registration, now time.Time, p Policy) 
 		Hardware: m.Hardware, Labels: q.Spec.Labels,
 		TrustKey: p.Reuse.TrustKey(q.Repository), Uses: 1, TemplateVersion: m.TemplateVersion,
 		Registration: reg, RunnerName: RunnerName(1, m.InstanceID),
-		LaunchedAt: m.LaunchedAt, CreatedAt: now, UpdatedAt: now, Arrival: arrival.Of(q.CreatedAt, now, q.QuotaReason, q.Shortage),
+		LaunchedAt: m.LaunchedAt, CreatedAt: now, UpdatedAt: now, Arrival: arrival.Of(q.CreatedAt, now, q.Wait, q.Missed),
 		Workflow: q.Workflow,
 	}
 	r.Meter = r.firstCycle()
@@ -410,6 +411,7 @@ func (r *Record) extend(now time.Time, p Policy) {
 func (r *Record) unassign(now time.Time) {
 	if r.RunID != "" {
 		r.Meter.Release(r.gotAt(), now, r.user())
+		r.LastRun = r.lastRun()
 	}
 	r.RunID, r.RunAttempt, r.Labels, r.Registration, r.Standby, r.Arrival = "", 0, nil, nil, nil, nil
 	r.Assignment++
@@ -431,6 +433,25 @@ func (r *Record) user() meter.User {
 		u.RunID, u.Attempt = "", 0
 	}
 	return u
+}
+
+// lastRun is the run that had the host until its release, for LastRun; empty: it is not known, as where no webhook has named the run of a job.
+func (r *Record) lastRun() string {
+	user := r.user()
+	if c, ok := r.Meter.Cycle(); ok {
+		user = c.User
+	}
+	run, ok := strings.CutPrefix(RunKey(Canonical(user.Repository), user.RunID), r.TrustKey+"/")
+	if !ok || user.RunID == "" {
+		return ""
+	}
+	return run
+}
+
+// ChargeTo names the run that used a host that is being released, where the release did not know it.
+func (r *Record) ChargeTo(user meter.User) {
+	r.Meter.ChargeTo(user)
+	r.LastRun = r.lastRun()
 }
 
 func (r *Record) maxRuntime(p Policy) time.Duration {

@@ -97,11 +97,11 @@ func TestApplyClears(t *testing.T) {
 			r.Threshold, r.RuntimeEndsAt, r.DueAt = now.Add(4*time.Hour), now.Add(4*time.Hour), now.Add(4*time.Hour)
 		}},
 		{"release", "running", lifecycle.Decision{Action: lifecycle.ActionRelease}, func(r *lifecycle.Record) {
-			r.State, r.RunID, r.Labels, r.Assignment = lifecycle.StateIdle, "", nil, assignment+1
+			r.State, r.RunID, r.LastRun, r.Labels, r.Assignment = lifecycle.StateIdle, "", "101", nil, assignment+1
 			r.ReleasedAt, r.Threshold, r.DueAt = now, now.Add(2*time.Minute), now.Add(5*time.Second)
 		}},
 		{"return by its own fault", "claimed", lifecycle.Decision{Action: lifecycle.ActionReturn, HostFault: true}, func(r *lifecycle.Record) {
-			r.State, r.RunID, r.Labels, r.Assignment = lifecycle.StateIdle, "", nil, assignment+1
+			r.State, r.RunID, r.LastRun, r.Labels, r.Assignment = lifecycle.StateIdle, "", "101", nil, assignment+1
 			r.ReleasedAt, r.Threshold, r.DueAt = now, now.Add(2*time.Minute), now.Add(5*time.Second)
 			r.Registration, r.ClaimFailures = nil, 2
 		}},
@@ -184,8 +184,9 @@ func TestDueAtStaysBeforeTheThreshold(t *testing.T) {
 }
 
 func TestLaunched(t *testing.T) {
+	wait := arrival.Wait{QueuedAt: start.Add(-time.Minute), Held: "no spot", HeldBy: "shortage"}
 	q := lifecycle.Request{
-		Repository: "Acme/Web", RunID: "101", RequestID: "q1", CreatedAt: start, Shortage: "no spot",
+		Repository: "Acme/Web", RunID: "101", RequestID: "q1", CreatedAt: start, Wait: wait, Missed: []arrival.Miss{arrival.MissTrust},
 		Spec: lifecycle.Spec{RunAttempt: 2, Pool: "big", MaxRuntime: time.Hour, Labels: []string{"gpu"}},
 	}
 	m := lifecycle.Machine{
@@ -205,7 +206,7 @@ func TestLaunched(t *testing.T) {
 			ResourceClass: "large", UsageClass: lifecycle.UsageSpot, InstanceType: "c6i.large", CPU: 2,
 			MemoryMiB: 4096, Arch: "x86_64", Zone: "a",
 		},
-		Labels: []string{"gpu"}, TrustKey: "acme/web", Uses: 1, Arrival: &arrival.Arrival{AskedAt: start, At: now, Held: "no spot"},
+		Labels: []string{"gpu"}, TrustKey: "acme/web", Uses: 1, Arrival: &arrival.Arrival{Wait: wait, AskedAt: start, At: now, Missed: []arrival.Miss{arrival.MissTrust}},
 		TemplateVersion: "4", Registration: reg, RunnerName: "remuda-1-i-1", LaunchedAt: start, CreatedAt: now, UpdatedAt: now,
 		Reason: "launched for run 101", ReasonCode: lifecycle.CodeOf(lifecycle.ActionLaunch),
 		Meter: meter.Begin(start),
@@ -213,4 +214,51 @@ func TestLaunched(t *testing.T) {
 	if diff := cmp.Diff(want, lifecycle.Launched(m, q, reg, now, lifecycle.DefaultPolicy())); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+}
+
+// TestRunBefore: a host names the run that had it before, while another has it. Of a job-scoped host it is the run of its job, once a webhook has
+// named that.
+func TestRunBefore(t *testing.T) {
+	p := lifecycle.DefaultPolicy()
+	is := func(what, want string, r lifecycle.Record) {
+		t.Helper()
+		if repository, run := r.RunBefore(); repository+" "+run != want {
+			t.Errorf("%s: run %q of %q, want %q", what, run, repository, want)
+		}
+	}
+	apply := func(r lifecycle.Record, action lifecycle.Action) lifecycle.Record {
+		t.Helper()
+		got, err := lifecycle.Apply(r, lifecycle.Decision{Action: action}, now, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	launched := func(q lifecycle.Request) lifecycle.Record {
+		m := lifecycle.Machine{HostKey: hostKey, InstanceID: hostKey, LaunchedAt: start}
+		return apply(lifecycle.Launched(m, q, nil, now, p), lifecycle.ActionReady)
+	}
+	for _, p.Reuse = range []lifecycle.Reuse{lifecycle.ReuseSameRepository, lifecycle.ReuseSameOwner} {
+		r := launched(lifecycle.Request{Repository: "acme/web", RunID: "101", RequestID: "q1"})
+		is("a new host", " ", r)
+		r = apply(apply(r, lifecycle.ActionRelease), lifecycle.ActionPool)
+		r, err := r.Claimed(lifecycle.Claim{TrustKey: r.TrustKey, RunID: "102", Repository: "acme/web", Now: now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		is("while the next run has it", "acme/web 101", r)
+		is("after that", "acme/web 102", apply(r, lifecycle.ActionReturn))
+	}
+
+	slot := lifecycle.Request{Repository: "acme/web", RunID: "turn:small:1", RequestID: "turn:small:1", Spec: lifecycle.Spec{JobsOf: "acme"}}
+	r := apply(launched(slot), lifecycle.ActionRelease)
+	is("of a job that no webhook has named", " ", r)
+	r.ChargeTo(meter.User{Repository: "Acme/api", RunID: "7", Attempt: 2})
+	is("once a webhook has named it", "acme/api 7", r)
+	r = launched(slot)
+	r.Meter.ChargeTo(meter.User{Repository: "acme/api", RunID: "8"})
+	r = apply(r, lifecycle.ActionRelease)
+	is("where a webhook has named it before the release", "acme/api 8", r)
+	r.ChargeTo(meter.User{Repository: "other/api", RunID: "9"})
+	is("of a repository that may not have the host", " ", r)
 }

@@ -142,7 +142,7 @@ var fieldRows = []fieldRow{
 	},
 	{
 		method: "ResumePool", prepare: paused, req: &remudav1.ResumePoolRequest{Pool: "full", Reason: "done"}, seen: pauseOf("full"),
-		did: pause.Pause{Pool: "full", By: "loopback", Reason: "done", Version: 2}, want: &remudav1.ResumePoolResponse{},
+		did: pause.Pause{Pool: "full", From: at(1), By: "loopback", Reason: "done", Version: 2}, want: &remudav1.ResumePoolResponse{},
 	},
 	{
 		method: "ListPools", prepare: inOrder(hostOf7, hotHost, paused), req: &remudav1.ListPoolsRequest{PageSize: 1, PageToken: "default"},

@@ -269,7 +269,7 @@ func pauseOf(pool string) func(*fieldWorld) any {
 	return func(f *fieldWorld) any {
 		p, err := f.store.Pause(f.t.Context(), pool)
 		f.must(err)
-		p.Since = time.Time{}
+		p.Since, p.Until = time.Time{}, time.Time{} // now
 		return p
 	}
 }

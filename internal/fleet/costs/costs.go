@@ -117,7 +117,7 @@ func (c *Costs) readLive(ctx context.Context, b *builder, now time.Time) (seen m
 		}
 		jobs, err := c.jobsOfPools(ctx, got.Items, now)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for _, r := range got.Items {
 			for _, cycle := range r.Cycles() {

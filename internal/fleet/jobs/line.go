@@ -49,6 +49,7 @@ func (b *reconcilePool) readPages(ctx context.Context, most int, now time.Time) 
 			case err != nil:
 				return err
 			case budget != nil:
+				b.env.noteSpent(j.ID, budget)
 				spent++
 			case !j.PassedOver(now):
 				b.waiting = append(b.waiting, j)

@@ -11,6 +11,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/ports"
 	"github.com/remuda-ci/remuda/internal/fleet/provision"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/arrival"
+	"github.com/remuda-ci/remuda/internal/lifecycle/pause"
 	"github.com/remuda-ci/remuda/internal/lifecycle/runnername"
 	"github.com/remuda-ci/remuda/internal/lifecycle/slots"
 	"github.com/remuda-ci/remuda/internal/logkey"
@@ -69,8 +71,11 @@ type reconcilePool struct {
 	freed []string
 	// unserved has the numbers of the slots whose request ended short, without a host.
 	unserved map[int64]bool
-	// paused: an operator has paused the pool. overBudget: the repository that its minimum waits for may spend no more.
-	paused, overBudget bool
+	// pause is the pool's, on or not. overBudget: the repository that its minimum waits for may spend no more.
+	pause      pause.Pause
+	overBudget bool
+	// waits are what the jobs of new slots have waited for, by the slot's number.
+	waits map[int64]arrival.Wait
 }
 
 func (js *Jobs) newReconcilePool(name string) *reconcilePool {
@@ -92,7 +97,7 @@ func (b *reconcilePool) load(ctx context.Context, now time.Time) (op.Progress, e
 	if err != nil {
 		return op.Again, err
 	}
-	b.paused, b.overBudget = pause.On(), budget != nil
+	b.pause, b.overBudget = pause, budget != nil
 	b.slots, b.facts, b.orphans, b.learned, b.unserved, b.asked = table, nil, nil, false, map[int64]bool{}, map[int64]bool{}
 	freed, full := b.env.toLookAt(b.name, now)
 	b.freed, b.full = append(b.freed, freed...), b.full || full
@@ -286,11 +291,12 @@ func (b *reconcilePool) decide(ctx context.Context, now time.Time) (op.Progress,
 	if b.overBudget {
 		rules.Minimum = 0
 	}
-	if b.paused { // no job gets a slot, and hosts that no job needs go back
+	if b.pause.On() { // no job gets a slot, and hosts that no job needs go back
 		rules.Minimum, rules.Maximum = 0, 0
 	}
 	moves, _ := policy.Balance(rules, b.facts, b.waiting, b.more, now)
 	next, assigned, returned, ended := b.apply(moves, now)
+	b.noteWaits(assigned)
 	if len(moves) > 0 || b.learned {
 		stored, err := b.env.Options.Store.UpdateSlotTable(ctx, next)
 		switch {
@@ -301,6 +307,9 @@ func (b *reconcilePool) decide(ctx context.Context, now time.Time) (op.Progress,
 		}
 		b.slots = stored
 		b.logMoves(moves)
+	}
+	for _, t := range b.orphans {
+		b.waits[t.Number] = arrival.Wait{QueuedAt: b.jobOf(t).QueuedAt}
 	}
 	assigned = append(assigned, b.orphans...)
 	for _, t := range ended {
@@ -386,7 +395,7 @@ func (b *reconcilePool) beginSlot(ctx context.Context, now time.Time, t slots.Sl
 	spec := b.pool.Spec
 	spec.Pool, spec.Count, spec.MinimumCount, spec.RunAttempt = b.name, 1, 1, 1
 	spec.Labels, spec.JobsOf, spec.Forks = b.pool.Labels, t.Scope, b.pool.Forks
-	p, err := b.env.Provision.NewUnattended(provision.Demand{Repository: t.Repository, RunID: t.RunID(b.name), RequestID: t.RunID(b.name), Kind: t.RequestKind(), Spec: spec})
+	p, err := b.env.Provision.NewUnattended(provision.Demand{Repository: t.Repository, RunID: t.RunID(b.name), RequestID: t.RunID(b.name), Kind: t.RequestKind(), Spec: spec, Wait: b.waits[t.Number]})
 	if err != nil {
 		return fmt.Errorf("begin slot %d of pool %s: %w", t.Number, b.name, err)
 	}

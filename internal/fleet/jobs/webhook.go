@@ -407,7 +407,7 @@ func (h *webhookOp) charge(ctx context.Context, r lifecycle.Record, user meter.U
 	if c, ok := r.Meter.Cycle(); !r.Releasing() || !ok || c.User.RunID != "" {
 		return true, nil
 	}
-	r.Meter.ChargeTo(user)
+	r.ChargeTo(user)
 	_, err := h.env.Store.UpdateInstance(ctx, r)
 	switch {
 	case errors.Is(err, lifecycle.ErrConflict):

@@ -11,6 +11,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/fleet/provision"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/arrival"
 	"github.com/remuda-ci/remuda/internal/policy"
 	"github.com/remuda-ci/remuda/internal/policy/unserved"
 )
@@ -201,7 +202,7 @@ func (f runFacts) one(spec lifecycle.Spec, limit int) *provision.Demand {
 	spec.Count, spec.MinimumCount = 1, 1
 	return &provision.Demand{
 		Repository: f.job.Repository, RunID: f.job.RunID, Workflow: f.job.Workflow, Spec: spec, MaxHosts: limit,
-		RequestID: f.requestID(), Kind: lifecycle.RequestByWebhook,
+		RequestID: f.requestID(), Kind: lifecycle.RequestByWebhook, Wait: arrival.Wait{QueuedAt: f.job.QueuedAt},
 	}
 }
 

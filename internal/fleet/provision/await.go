@@ -259,6 +259,7 @@ func (p *Provision) giveUpLost(ctx context.Context, now time.Time) (op.Progress,
 			q.Taken = append(q.Taken, t)
 		} else if ok {
 			q.ShortOf(fmt.Sprintf("host %s was lost: %s", t.InstanceID, r.Reason), now)
+			q.HoldBack(lifecycle.Reason{Code: r.ReasonCode, Text: q.Shortage})
 		}
 	}
 	return p.write(ctx, q, now, func() {})

@@ -36,7 +36,7 @@ func (p *Provision) intend(ctx context.Context, now time.Time) (op.Progress, err
 		return op.Again, err
 	}
 	if refused != "" {
-		return p.waitToLaunch(ctx, refused, lifecycle.Reason{Code: lifecycle.ReasonVersionRefused, Text: refused}, now)
+		return p.waitToLaunch(ctx, lifecycle.Reason{Code: lifecycle.ReasonVersionRefused, Text: refused}, "", now)
 	}
 	// A launch that was short of capacity had no offering left to try: the next one tries all of them again.
 	var without []lifecycle.Offering
@@ -45,6 +45,10 @@ func (p *Provision) intend(ctx context.Context, now time.Time) (op.Progress, err
 	}
 	q = p.env.WithIntent(q, count, version, without)
 	q.Launch.Batch = p.env.Batches.Join(q, now)
+	q.Missed = p.missed()
+	if why != "" && q.OnDemand {
+		q.HoldBack(lifecycle.Reason{Code: lifecycle.ReasonSpotPaused, Text: why})
+	}
 	return p.write(ctx, q, now, func() {
 		if why != "" {
 			p.Events.RecordEffect(op.RequestEvent(q, lifecycle.ActionLaunch, lifecycle.Reason{Code: lifecycle.ReasonSpotPaused, Text: why}, now))
@@ -207,7 +211,7 @@ func (p *Provision) closeLaunch(ctx context.Context, now time.Time) (op.Progress
 		return op.Again, err
 	}
 	q, short, refused := p.q, p.launcher.Short, p.launcher.refused
-	q.Launch = nil
+	q.Launch, q.Missed = nil, nil
 	q.KeptByLimit("", now)
 	for _, r := range p.unrecorded {
 		q.Taken = append(slices.Clip(q.Taken), lifecycle.Taken{HostKey: r.HostKey, InstanceID: r.InstanceID})
@@ -217,6 +221,7 @@ func (p *Provision) closeLaunch(ctx context.Context, now time.Time) (op.Progress
 		q.ShortOf("", now)
 	} else {
 		q.ShortOf(short.Reason, now)
+		q.HoldBack(lifecycle.Because(lifecycle.ReasonShortage, "the last launch was short: %s", short.Reason))
 		fellBack = q.Spec.UsageClass == lifecycle.UsageSpot && q.Spec.AllowOnDemand && !q.OnDemand
 		q.OnDemand = q.OnDemand || fellBack
 		p.Events.RecordEffect(op.RequestEvent(q, lifecycle.ActionLaunch, lifecycle.Reason{Code: lifecycle.ReasonShortage, Text: short.Error()}, now))

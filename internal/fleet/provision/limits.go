@@ -99,7 +99,7 @@ func (p *Provision) paused(ctx context.Context, now time.Time) (bool, op.Progres
 	if err != nil || !pause.On() {
 		return false, op.Again, err
 	}
-	progress, err := p.waitToLaunch(ctx, pause.String(), lifecycle.Because(lifecycle.ReasonPoolPaused, "waiting: %s", pause), now)
+	progress, err := p.waitToLaunch(ctx, lifecycle.Because(lifecycle.ReasonPoolPaused, "%s", pause), "waiting: ", now)
 	return true, progress, err
 }
 
@@ -181,22 +181,22 @@ func (p *Provision) waitForQuota(ctx context.Context, room policy.Quota, needs i
 		p.full = &room
 		return op.Again, nil
 	}
-	why := p.env.quotaReason(room, p.q, max(needs, 1))
-	return p.waitToLaunch(ctx, why, lifecycle.Because(lifecycle.ReasonQuota, "waiting for room: %s", why), now)
+	return p.waitToLaunch(ctx, p.env.quotaReason(room, p.q, max(needs, 1)), "waiting for room: ", now)
 }
 
-// waitToLaunch waits with a launch, and says in the request's row why, and in the history once.
-func (p *Provision) waitToLaunch(ctx context.Context, why string, event lifecycle.Reason, now time.Time) (op.Progress, error) {
+// waitToLaunch waits with a launch, and says in the request's row why, and in the history once, there after a prefix.
+func (p *Provision) waitToLaunch(ctx context.Context, why lifecycle.Reason, prefix string, now time.Time) (op.Progress, error) {
 	p.retryAt, p.search = now.Add(p.env.Timing.Relaunch), waiting
-	if why == p.q.QuotaReason {
+	if why.Text == p.q.QuotaReason {
 		return op.Again, nil
 	}
 	q := p.q
-	if q.QuotaReason = why; event.Code == lifecycle.ReasonQuota { // a pause has its own time
-		q.KeptByLimit(why, now)
+	if q.QuotaReason = why.Text; why.Code == lifecycle.ReasonQuota { // a pause has its own time
+		q.KeptByLimit(why.Text, now)
 	}
+	q.HoldBack(why)
 	return p.write(ctx, q, now, func() {
-		p.Events.RecordEffect(op.RequestEvent(q, lifecycle.ActionKeep, event, now))
+		p.Events.RecordEffect(op.RequestEvent(q, lifecycle.ActionKeep, lifecycle.Reason{Code: why.Code, Text: prefix + why.Text}, now))
 	})
 }
 
@@ -245,9 +245,10 @@ func (p *Provision) reserveLaunch(ctx context.Context, now time.Time) (op.Progre
 		p.booking.tries = 0
 		return op.Again, nil
 	}
-	q := p.q
-	q.Launch = nil
-	q.KeptByLimit(p.env.quotaReason(room, q, p.q.Launch.Count), now)
+	q, full := p.q, p.env.quotaReason(room, p.q, p.q.Launch.Count)
+	q.Launch, q.Missed = nil, nil
+	q.KeptByLimit(full.Text, now)
+	q.HoldBack(full)
 	return p.write(ctx, q, now, func() {
 		p.retryAt, p.search, p.launcher = now.Add(p.env.Timing.Relaunch), waiting, Launcher{}
 	})
@@ -255,11 +256,11 @@ func (p *Provision) reserveLaunch(ctx context.Context, now time.Time) (op.Progre
 
 // quotaReason says what uses up the quota that a request lacks. In a pool these may be idle hosts that are
 // bound to another trust key: it says when used hosts leave, not whose they are.
-func (pr *Provisioner) quotaReason(room policy.Quota, q lifecycle.Request, needs int) string {
+func (pr *Provisioner) quotaReason(room policy.Quota, q lifecycle.Request, needs int) lifecycle.Reason {
 	why := room.Reason(q, needs)
 	rules := pr.Hosts.Policy(q.Spec.Pool)
 	if room.Limit.Kind == ledger.OfPool && rules.Reuse != lifecycle.ReuseNone {
 		why += fmt.Sprintf("; of its hosts a used one leaves once it was idle for %s", rules.IdleTime)
 	}
-	return why
+	return lifecycle.Reason{Code: lifecycle.ReasonQuota, Text: why}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/ports"
 	"github.com/remuda-ci/remuda/internal/fleet/quota"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/arrival"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
@@ -36,6 +37,8 @@ type Demand struct {
 	MaxHosts int
 	// Kind is what the request is for; empty: lifecycle.RequestByCaller.
 	Kind lifecycle.RequestKind
+	// Wait is what its job has waited for already.
+	Wait arrival.Wait
 }
 
 // Provision gets a run its hosts: it claims from the pool, launches the rest, waits until they are ready and
@@ -187,6 +190,7 @@ func (pr *Provisioner) NewProvision(d Demand) (*Provision, error) {
 		return nil, errors.New("request a job-scoped host: this fleet has no job pools")
 	}
 	p := &Provision{env: pr, Stages: pr.Ops.Stages(""), demand: d, attended: true, dead: map[string]lifecycle.Machine{}}
+	p.q.Wait = d.Wait
 	p.Next = p.step
 	return p, nil
 }
@@ -235,12 +239,13 @@ func (p *Provision) create(ctx context.Context, now time.Time) (op.Progress, err
 		p.began = now
 	}
 	if err := p.mint(ctx, now); err != nil {
+		p.heldByGitHub(err, now)
 		return op.Again, err
 	}
 	q := lifecycle.Request{
 		Repository: p.demand.Repository, RunID: p.demand.RunID, RequestID: p.demand.RequestID, Workflow: p.demand.Workflow,
 		Spec: p.demand.Spec, Kind: cmp.Or(p.demand.Kind, lifecycle.RequestByCaller), MaxHosts: p.demand.MaxHosts, CreatedAt: now, Deadline: now.Add(p.demand.Spec.Timeout),
-		DueAt: now.Add(p.env.Timing.Takeover), Version: 1,
+		Wait: p.q.Wait, DueAt: now.Add(p.env.Timing.Takeover), Version: 1,
 	}
 	err := p.env.Store.CreateRequest(ctx, q)
 	switch {

@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,6 +40,8 @@ type selection struct {
 	resting int
 	// rounds counts the receives, to bound a pass over a queue full of unfit messages.
 	rounds int
+	// missed says why it could not have the idle hosts that it found.
+	missed []arrival.Miss
 }
 
 // indexed is how far a listing of the index has been read.
@@ -87,6 +90,7 @@ func (p *Provision) lacks() int {
 // selectHosts makes one step of the selection. If GitHub refuses a job-scoped host, the selection ends.
 func (p *Provision) selectHosts(ctx context.Context, now time.Time) (op.Progress, error) {
 	progress, err := p.selectNext(ctx, now)
+	p.heldByGitHub(err, now)
 	if p.jobScoped() && errors.Is(err, lifecycle.ErrRefused) {
 		p.refusal = err
 		return op.Again, nil
@@ -162,10 +166,11 @@ func (p *Provision) receive(ctx context.Context, now time.Time) (op.Progress, er
 	p.sel.rounds++
 	p.sel.queueDone = len(got) == 0 || p.sel.rounds >= maxRounds
 	for _, d := range got {
-		switch {
+		switch miss := p.unfit(d.Message); {
 		case p.stale(d.Message, now):
 			p.sel.spent = append(p.sel.spent, d.Handle)
-		case !p.fits(d.Message):
+		case miss != "":
+			p.sel.missed = arrival.With(p.sel.missed, miss)
 			p.sel.unfit = append(p.sel.unfit, d.Handle)
 		case d.Message.TrustKey == "":
 			p.sel.fresh = append(p.sel.fresh, d)
@@ -180,11 +185,6 @@ func (p *Provision) receive(ctx context.Context, now time.Time) (op.Progress, er
 // within the pool's claim margin.
 func (p *Provision) stale(m lifecycle.Message, now time.Time) bool {
 	return !m.Threshold.After(now.Add(p.policy().ClaimMargin))
-}
-
-func (p *Provision) fits(m lifecycle.Message) bool {
-	return m.Pool == p.q.Spec.Pool && (m.TrustKey == p.trustKey() || m.TrustKey == "") &&
-		matchesAny(p.q.Spec.InstanceTypes, m.InstanceType) && p.poolAllows(m.InstanceType) && p.largeEnough(m)
 }
 
 // largeEnough reports whether the host has what its class has now: the class may have grown since the host was launched.
@@ -220,7 +220,8 @@ func (p *Provision) tryDelivery(ctx context.Context, now time.Time) (op.Progress
 func (p *Provision) tryCandidate(ctx context.Context, now time.Time) (op.Progress, error) {
 	m := p.sel.candidates[0]
 	if !p.reserve(m) {
-		p.sel.candidates = p.sel.candidates[1:] // it is being claimed by another request
+		p.sel.missed = arrival.With(p.sel.missed, arrival.MissLost) // it is being claimed by another request
+		p.sel.candidates = p.sel.candidates[1:]
 		return op.Again, nil
 	}
 	err := p.claim(ctx, m, false, now)
@@ -239,6 +240,7 @@ func (p *Provision) claim(ctx context.Context, m lifecycle.Message, awake bool, 
 	terms, err := p.termsFor(ctx, m)
 	switch {
 	case errors.Is(err, lifecycle.ErrConflict):
+		p.sel.missed = arrival.With(p.sel.missed, arrival.MissLost)
 		return nil
 	case err != nil:
 		return err
@@ -246,7 +248,7 @@ func (p *Provision) claim(ctx context.Context, m lifecycle.Message, awake bool, 
 	r, err := p.env.Store.ClaimInstance(ctx, lifecycle.Claim{
 		HostKey: m.HostKey, Assignment: m.Assignment, TrustKey: m.TrustKey, BindTo: p.trustKey(), Now: now, Margin: policy.ClaimMargin, Awake: awake,
 		RunID: p.q.RunID, RunAttempt: p.q.Spec.RunAttempt, Repository: p.q.Repository, RequestID: p.q.RequestID, Workflow: p.q.Workflow,
-		MaxRuntime: p.q.Spec.MaxRuntime, Labels: terms.labels, Registration: terms.registration, Arrival: arrival.Of(p.q.CreatedAt, now, p.q.QuotaReason, p.q.Shortage),
+		MaxRuntime: p.q.Spec.MaxRuntime, Labels: terms.labels, Registration: terms.registration, Arrival: arrival.Of(p.q.CreatedAt, now, p.q.Wait, nil),
 		JobsOf: p.q.Spec.JobsOf, Forks: p.q.Spec.Forks, GitHubRunnerID: terms.id, Threshold: now.Add(policy.ClaimTimeout),
 	})
 	switch {
@@ -259,6 +261,7 @@ func (p *Provision) claim(ctx context.Context, m lifecycle.Message, awake bool, 
 			return nil
 		}
 	case errors.Is(err, lifecycle.ErrConflict):
+		p.sel.missed = arrival.With(p.sel.missed, arrival.MissLost)
 		p.withdrawJIT(ctx)
 		return nil
 	case err != nil:
@@ -309,16 +312,13 @@ func (p *Provision) askIndex(ctx context.Context, q lifecycle.QueueName, trustKe
 	at.pages++
 	at.done = page.Next == "" || at.pages == indexPages
 	for _, r := range page.Items {
-		if m := r.Message(); p.fits(m) && p.claimable(r, now) {
-			p.sel.candidates = append(p.sel.candidates, m)
+		if miss := cmp.Or(p.unfit(r.Message()), p.unclaimable(r, now)); miss != "" {
+			p.sel.missed = arrival.With(p.sel.missed, miss)
+		} else {
+			p.sel.candidates = append(p.sel.candidates, r.Message())
 		}
 	}
 	return op.Again, nil
-}
-
-// claimable reports whether a claim of the host would succeed if its record is still as it was read.
-func (p *Provision) claimable(r lifecycle.Record, now time.Time) bool {
-	return lifecycle.Claim{Assignment: r.Assignment, TrustKey: r.TrustKey, Now: now, Margin: p.policy().ClaimMargin}.Holds(r)
 }
 
 // checkReplacement is the first step of a replacement: it is given up if the run was released. Release marks

@@ -73,7 +73,7 @@ func (ld *Ledger) SetPause(ctx context.Context, pool string, on bool, reason, by
 		p.By, p.Reason = by, reason
 		switch {
 		case !on:
-			p.Since = time.Time{}
+			p.Since, p.From, p.Until = time.Time{}, before.Since, now
 		case !before.On():
 			p.Since = now
 		}

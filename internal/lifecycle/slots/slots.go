@@ -3,6 +3,7 @@ package slots
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
@@ -58,6 +59,9 @@ func (t Slot) RunID(pool string) string {
 	}
 	return fmt.Sprintf("%s%s:%d", slotRun, pool, t.Number)
 }
+
+// IsSpare reports whether a run id is that of a slot which keeps a pool's minimum.
+func IsSpare(runID string) bool { return strings.HasPrefix(runID, spareRun) }
 
 // RequestKind is the kind of the request for the slot's host.
 func (t Slot) RequestKind() lifecycle.RequestKind {

@@ -60,14 +60,11 @@ func Why(f Facts, now time.Time) Answer {
 	case f.Budget != nil && !f.askedFor():
 		return answer(f.Budget.Reason(), "It gets a host "+f.Budget.Until()+".")
 	case f.Job.PassedOver(now):
-		return f.passedOver()
+		return answer(f.passedOver(), fmt.Sprintf("It has its turn again at %s.", f.Job.NotBefore.UTC().Format("15:04:05Z")))
 	case slot != nil:
 		return f.assigned(*slot)
 	case len(f.Open) >= f.Maximum:
-		return answer(
-			lifecycle.Because(lifecycle.ReasonPoolFull, "pool %s has %d of %d hosts, its maximum, and %d of them are at work", f.Job.Pool, len(f.Open), f.Maximum, f.started()),
-			"It gets a host when one of them is free"+f.behind()+".",
-		).since(f.fullSince())
+		return answer(f.full(), "It gets a host when one of them is free"+f.behind()+".").since(f.fullSince())
 	}
 	return answer(lifecycle.Because(lifecycle.ReasonJobWaiting, "no host was asked for yet"), "The pool asks for one within seconds.")
 }
@@ -136,15 +133,16 @@ func (f Facts) behind() string {
 	return ""
 }
 
-func (f Facts) passedOver() Answer {
+func (f Facts) full() lifecycle.Reason {
+	return lifecycle.Because(lifecycle.ReasonPoolFull, "pool %s has %d of %d hosts, its maximum, and %d of them are at work", f.Job.Pool, len(f.Open), f.Maximum, f.started())
+}
+
+func (f Facts) passedOver() lifecycle.Reason {
 	times := "once"
 	if f.Job.Passed > 1 {
 		times = fmt.Sprintf("%d times in a row", f.Job.Passed)
 	}
-	return answer(
-		lifecycle.Because(lifecycle.ReasonPassedOver, "a host was asked for it %s and got no job, so the jobs behind it come first", times),
-		fmt.Sprintf("It has its turn again at %s.", f.Job.NotBefore.UTC().Format("15:04:05Z")),
-	)
+	return lifecycle.Because(lifecycle.ReasonPassedOver, "a host was asked for it %s and got no job, so the jobs behind it come first", times)
 }
 
 // assigned answers for a job for which a host was asked.

@@ -22,7 +22,7 @@ func TestStatesAreWhole(t *testing.T) {
 			"env": "shared", "demand": "the same for all operations on the request", "began": "only measured", "looks": "only says how long to wait",
 		}},
 		{"provision", "booking", nil},
-		{"provision", "selection", nil},
+		{"provision", "selection", map[string]string{"missed": "only for the log of a job"}},
 		{"provision", "indexed", nil},
 		{"provision", "Launcher", map[string]string{"wait": "only says how long to wait"}},
 		{"provision", "requestCleanup", map[string]string{"env": "shared", "journal": "history"}},

@@ -15,6 +15,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/awstest"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/arrival"
 	"github.com/remuda-ci/remuda/internal/store/dynamo"
 )
 
@@ -140,7 +141,7 @@ func pooledRecord(hostKey string) lifecycle.Record {
 			ResourceClass: "large", UsageClass: lifecycle.UsageOnDemand, InstanceType: "c6i.large", CPU: 2,
 			MemoryMiB: 4096, Arch: "x86_64", Zone: "eu-west-1a",
 		},
-		TrustKey: repository, Uses: 1, TemplateVersion: "7", PooledAt: began,
+		TrustKey: repository, Uses: 1, LastRun: "12345678900", TemplateVersion: "7", PooledAt: began,
 		LaunchedAt: began, CreatedAt: began, UpdatedAt: began,
 		Meter:  "mwyyzwlk,5c,1aao,1cm0,-,-", // once its runner is ready
 		Reason: "it is clean and waits for a run of its repository",
@@ -152,6 +153,7 @@ func claimOf(hostKey, run string) lifecycle.Claim {
 		HostKey: hostKey, Assignment: 2, TrustKey: repository, Now: began, Margin: 30 * time.Second,
 		RunID: run, RunAttempt: 1, Repository: repository, RequestID: "4f9c2b6e-7a51-4f0e-9c55-2b1d5e3f8a70", MaxRuntime: time.Hour,
 		Labels: []string{"fast"}, Threshold: began.Add(2 * time.Minute), Workflow: "Continuous integration",
+		Arrival: arrival.Of(began, began.Add(time.Second), arrival.Wait{QueuedAt: began.Truncate(time.Second)}, nil),
 		Registration: &lifecycle.Registration{
 			Kind: lifecycle.RegistrationToken, URL: "https://github.com/" + repository, Secret: secret, ExpiresAt: began.Add(time.Hour),
 		},

@@ -47,7 +47,7 @@ var (
 		KindOf: store.Pauses, noun: "a pause", blank: true,
 		keys: []store.Key{{jobPool}, {"other"}},
 		full: func(key store.Key) pause.Pause {
-			return pause.Pause{Pool: key[0], Since: start, By: "CN=ops", Reason: "a new image", Version: 1}
+			return pause.Pause{Pool: key[0], Since: start, From: start.Add(-2 * time.Hour), Until: start.Add(-time.Hour), By: "CN=ops", Reason: "a new image", Version: 1}
 		},
 		bare:   func(key store.Key) pause.Pause { return pause.Pause{Pool: key[0]} },
 		update: store.Store.UpdatePause,

@@ -50,7 +50,10 @@ func fullRecord(hostKey string) lifecycle.Record {
 			MemoryMiB: 4096, Arch: "x64", Zone: "local-a",
 		},
 		Labels: []string{"gpu", "fast"}, TrustKey: repository, Uses: 4, TemplateVersion: "7",
-		Arrival: &arrival.Arrival{AskedAt: at(16), At: at(17), Held: "acme has 3 of 3 hosts"},
+		LastRun: "40",
+		Arrival: &arrival.Arrival{
+			Wait: arrival.Wait{QueuedAt: at(15), Held: "acme has 3 of 3 hosts", HeldBy: "quota"}, AskedAt: at(16), At: at(17), Missed: []arrival.Miss{arrival.MissTrust},
+		},
 		Registration: &lifecycle.Registration{
 			Kind: lifecycle.RegistrationToken, URL: "https://github.com/" + repository, RunnerGroup: "builders", Secret: secret, ExpiresAt: at(5),
 		},
@@ -88,7 +91,7 @@ func claimOf(hostKey string) lifecycle.Claim {
 	return lifecycle.Claim{
 		HostKey: hostKey, Assignment: 2, TrustKey: repository, Now: start, Margin: 30 * time.Second,
 		RunID: runID, RunAttempt: 1, Repository: repository, RequestID: "request-1", Workflow: "CI", MaxRuntime: time.Hour,
-		Labels: []string{"fast"}, Threshold: start.Add(2 * time.Minute), Arrival: arrival.Of(start.Add(-time.Second), start, "", "no spot"),
+		Labels: []string{"fast"}, Threshold: start.Add(2 * time.Minute), Arrival: arrival.Of(start.Add(-time.Second), start, arrival.Wait{Held: "no spot", HeldBy: "shortage"}, nil),
 		Registration: &lifecycle.Registration{Kind: lifecycle.RegistrationToken, URL: "https://github.com/" + repository, Secret: secret},
 	}
 }
