@@ -38,6 +38,7 @@ require (
 	github.com/rhysd/actionlint v1.7.12 // the stand-in reads workflow files with it
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3 // tests: the schema of the CloudWatch agent's configuration
 	github.com/spf13/cobra v1.10.2 // the commands of remuda, their completion and man pages
+	github.com/spf13/pflag v1.0.9 // the flags of cobra, to read them
 	github.com/zitadel/oidc/v3 v3.52.0 // tests: a provider that people sign in to the page at
 	go.yaml.in/yaml/v3 v3.0.6 // configuration, with the place of each value
 	go.yaml.in/yaml/v4 v4.0.0-rc.3 // the positions that actionlint speaks in
@@ -119,7 +120,6 @@ require (
 	github.com/robfig/cron/v3 v3.0.1 // indirect
 	github.com/rs/cors v1.11.1 // indirect
 	github.com/russross/blackfriday/v2 v2.1.0 // indirect
-	github.com/spf13/pflag v1.0.9 // indirect
 	github.com/xo/terminfo v1.0.0 // indirect
 	github.com/zitadel/schema v1.3.2 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -151,6 +152,47 @@ func TestTheDashboardOfTheRecordedDay(t *testing.T) {
 	}
 	if len(questions) < 10 {
 		t.Errorf("only %d expressions can be asked", len(questions))
+	}
+	evaluate(t, day, questions)
+}
+
+// pageExpression is an expression in the table of questions on the page of metrics, where a pipe has a backslash.
+var pageExpression = regexp.MustCompile("`([^`]*remuda_[^`]*)`")
+
+// pageExpressions are the expressions of the table of questions, as Prometheus takes them.
+func pageExpressions(t *testing.T) (all []string) {
+	t.Helper()
+	_, table, _ := strings.Cut(read(t, "../docs/metrics.md"), "| question | expression |")
+	table, _, _ = strings.Cut(table, "\n\n")
+	for line := range strings.Lines(table) {
+		for _, m := range pageExpression.FindAllStringSubmatch(line, -1) {
+			all = append(all, strings.ReplaceAll(m[1], `\|`, "|"))
+		}
+	}
+	if len(all) < 8 {
+		t.Fatalf("the page of metrics has %d expressions: %q", len(all), all)
+	}
+	return all
+}
+
+// TestThePageOfTheRecordedDay: each expression of the page of metrics has an answer in the morning, except those that find what is wrong.
+func TestThePageOfTheRecordedDay(t *testing.T) {
+	day, names := readDay(t)
+	page := readMetrics(t)
+	var questions []map[string]any
+	for _, expr := range pageExpressions(t) {
+		page.check("docs/metrics.md", expr)
+		answer := []any{map[string]any{"labels": "{}", "value": 1}}
+		if strings.Contains(expr, onlyOfFaults) || strings.HasSuffix(expr, "> 900") {
+			answer = nil
+		}
+		if lacks := slices.DeleteFunc(metricsOf(expr), func(name string) bool { return names[name] }); len(lacks) > 0 {
+			if slices.ContainsFunc(lacks, func(name string) bool { return !slices.Contains(notOnTheDay, name) }) {
+				t.Errorf("%s asks for %v, which the recorded day lacks", expr, lacks)
+			}
+			answer = nil // Prometheus still has to take it
+		}
+		questions = append(questions, map[string]any{"expr": "count(" + expr + ") > bool 0", "eval_time": morning, "exp_samples": answer})
 	}
 	evaluate(t, day, questions)
 }

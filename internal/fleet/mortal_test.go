@@ -59,6 +59,13 @@ func (f *fate) effect(what string, do func() error) error {
 	return err
 }
 
+// strikeNext has the next effect be the one that is struck.
+func (f *fate) strikeNext() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.at = f.effects + 1
+}
+
 func (f *fate) isDead() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -383,10 +383,13 @@ func (r *Record) pool(now time.Time, d Decision, p Policy) {
 }
 
 func (r *Record) terminate(now time.Time) {
+	hadRun, releasedAt := r.RunID != "", r.ReleasedAt
+	if r.Draining() { // a job ran on, and its end was not seen
+		releasedAt = now
+	}
 	r.State = StateTerminated
-	hadRun := r.RunID != ""
 	r.unassign(now)
-	r.Meter.End(r.ReleasedAt, now, hadRun)
+	r.Meter.End(releasedAt, now, hadRun)
 	r.RequestID = ""
 	r.PooledAt, r.RestingAt, r.ReleasedAt, r.RuntimeEndsAt = time.Time{}, time.Time{}, time.Time{}, time.Time{}
 	r.Threshold = time.Time{}

@@ -94,8 +94,8 @@ func (hs *Hosts) apply(ctx context.Context, j *op.Recorder, r lifecycle.Record, 
 	return stored, nil
 }
 
-// writeReading writes the cycle that has ended by a stored record, before the write that begins the next one. A job that ran on after
-// the release, and whose end was not seen until the host was clean, is charged up to now. The next cycle begins where the one
+// writeReading writes the cycle that has ended by a stored record, before the write that begins the next one, or forgets the host. A job that
+// ran on after the release, and whose end was not seen until the host was clean, is charged up to now. The next cycle begins where the one
 // that is written ends: another replica, or an earlier try, may have written it as of another time.
 func (hs *Hosts) writeReading(ctx context.Context, r lifecycle.Record, next *lifecycle.Record, d lifecycle.Decision, now time.Time) error {
 	releasedAt := r.ReleasedAt
@@ -103,7 +103,7 @@ func (hs *Hosts) writeReading(ctx context.Context, r lifecycle.Record, next *lif
 		releasedAt = now
 	}
 	c, ended := r.Meter.Ended(releasedAt)
-	if !ended || d.Action != lifecycle.ActionPool && d.Action != lifecycle.ActionTerminate && d.Action != lifecycle.ActionForget {
+	if !ended || d.Action != lifecycle.ActionPool && d.Action != lifecycle.ActionForget {
 		return nil
 	}
 	reading := meter.NewReading(r.HostKey, r.Metered(), c)
@@ -114,6 +114,12 @@ func (hs *Hosts) writeReading(ctx context.Context, r lifecycle.Record, next *lif
 	again := errors.Is(err, lifecycle.ErrExists)
 	if again {
 		reading, err = hs.Store.Reading(ctx, reading.Day, reading.Name)
+		if rest, ok := meter.NewRest(reading, c); err == nil && ok && d.Action == lifecycle.ActionForget {
+			err = hs.Store.CreateReading(ctx, rest.Until(d.EndedAt))
+		}
+		if errors.Is(err, lifecycle.ErrExists) {
+			err = nil
+		}
 	}
 	switch {
 	case errors.Is(err, lifecycle.ErrUnavailable) || ctx.Err() != nil:

@@ -41,6 +41,8 @@ type Cycle struct {
 	PooledAt, ClaimedAt, ReadyAt Milli
 	// ReleasedAt is when the run gave it back first. EndedAt is when no job ran any more.
 	ReleasedAt, EndedAt Milli
+	// GoneAt is when a host ended that was not clean since: no other cycle follows, and this one goes on until then.
+	GoneAt Milli
 
 	// User is the run that had the host; empty: none had.
 	User
@@ -136,6 +138,7 @@ func (c Cycle) Between(from, until, now Milli) (pool, user Times) {
 		ready := known(c.ReadyAt, end)
 		user = Times{Boot: part(begin, ready), Busy: part(ready, end)}
 	}
+	pool.Clean += part(c.EndedAt, c.GoneAt)
 	return pool, user
 }
 
@@ -147,8 +150,8 @@ func known(at, otherwise Milli) Milli {
 }
 
 // A cycle is kept as one short text: a record is written with each step of its host, and a write costs a unit for each KB.
-// The fields are From in base 36, the other times as milliseconds after it, or "-", the attempt, the run, the repository,
-// and the workflow, which may have commas.
+// The fields are From in base 36, the other times as milliseconds after it, or "-", the last with GoneAt behind a slash if there is one, the
+// attempt, the run, the repository, and the workflow, which may have commas.
 const shortFields, longFields = 6, 10
 
 // longest is longer than any cycle: what goes through one day by day ends, whatever a damaged row says.
@@ -166,6 +169,10 @@ func (c Cycle) String() string {
 		} else {
 			b.WriteString(strconv.FormatInt(int64(at-c.From), 36))
 		}
+	}
+	if c.GoneAt != 0 {
+		b.WriteByte('/')
+		b.WriteString(strconv.FormatInt(int64(c.GoneAt-c.From), 36))
 	}
 	if c.User != (User{}) {
 		fmt.Fprintf(&b, ",%d,%s,%s,%s", c.Attempt, filled(c.RunID), filled(c.Repository), c.Workflow)
@@ -185,15 +192,19 @@ func Parse(text string) (Cycle, error) {
 		return Cycle{}, fmt.Errorf("the begin of a cycle of a host: %w", err)
 	}
 	c := Cycle{From: Milli(from), Launched: launched}
-	for i, at := range []*Milli{&c.PooledAt, &c.ClaimedAt, &c.ReadyAt, &c.ReleasedAt, &c.EndedAt} {
-		if part[1+i] == "-" {
+	ended, gone, hasGone := strings.Cut(part[shortFields-1], "/")
+	if !hasGone {
+		gone = "-"
+	}
+	for i, text := range append(part[1:shortFields-1:shortFields-1], ended, gone) {
+		if text == "-" {
 			continue
 		}
-		after, err := strconv.ParseUint(part[1+i], 36, 63)
+		after, err := strconv.ParseUint(text, 36, 63)
 		if err != nil || Milli(after) > longest {
-			return Cycle{}, fmt.Errorf("time %d of a cycle of a host, %q, is not within ten years after its begin", i+1, part[1+i])
+			return Cycle{}, fmt.Errorf("time %d of a cycle of a host, %q, is not within ten years after its begin", i+1, text)
 		}
-		*at = Milli(from) + Milli(after)
+		*[]*Milli{&c.PooledAt, &c.ClaimedAt, &c.ReadyAt, &c.ReleasedAt, &c.EndedAt, &c.GoneAt}[i] = Milli(from) + Milli(after)
 	}
 	if len(part) == shortFields {
 		return c, nil

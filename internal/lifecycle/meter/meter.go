@@ -6,7 +6,8 @@ import "time"
 // controld, until the host is in the pool again.
 //
 // A cycle ends with a release. It becomes a reading before the write of the record that begins the next one, from what the
-// record says by then: so a crash between the two writes loses nothing, and a repeat writes the same row.
+// record says by then: so a crash between the two writes loses nothing, and a repeat writes the same row. The last one becomes a reading
+// once it is known when the machine ended, which may have been before the release.
 type Meter string
 
 // Begin is the meter of a host that was launched at a time.
@@ -95,10 +96,12 @@ func (m *Meter) Pool(releasedAt, now time.Time) {
 
 // End notes that the host has ended. Release comes before it if a run had the host.
 func (m *Meter) End(releasedAt, now time.Time, hadRun bool) {
-	if !hadRun {
-		m.next(releasedAt)
-	}
 	m.change(func(c Cycle) Cycle {
+		if c.ReleasedAt != 0 && !hadRun { // it was being cleaned
+			c.EndedAt = known(c.EndedAt, c.end(releasedAt))
+			c.GoneAt = max(c.end(now), c.EndedAt)
+			return c
+		}
 		c.EndedAt = c.end(now)
 		return c
 	})

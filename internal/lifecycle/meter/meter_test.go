@@ -83,6 +83,12 @@ func TestTimes(t *testing.T) {
 			m.End(none, after(50), false)
 			return none
 		}, meter.Times{Clean: s(5), Idle: s(50)}, meter.Times{}},
+		"ended before it was clean": {pooled(), func(m *meter.Meter) time.Time {
+			m.Ready(after(10), after(12))
+			m.Release(after(10), after(100), ci)
+			m.End(after(120), after(130), false)
+			return none
+		}, meter.Times{Clean: s(15), Idle: s(10)}, meter.Times{Boot: s(2), Busy: s(108)}},
 		"a clock that is behind": {pooled(), func(m *meter.Meter) time.Time {
 			m.Ready(after(-7), after(-9))
 			m.Release(after(-7), after(2), ci)
@@ -99,11 +105,11 @@ func TestTimes(t *testing.T) {
 		if !ended {
 			t.Errorf("%s: it has not ended", name)
 		}
-		pool, user := c.Between(0, c.EndedAt, 0)
+		pool, user := c.Between(0, max(c.EndedAt, c.GoneAt), 0)
 		if diff := cmp.Diff([]meter.Times{tt.pool, tt.user}, []meter.Times{pool, user}); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
-		if got, want := pool.Sum()+user.Sum(), c.EndedAt.Time().Sub(c.From.Time()); got != want {
+		if got, want := pool.Sum()+user.Sum(), max(c.EndedAt, c.GoneAt).Time().Sub(c.From.Time()); got != want {
 			t.Errorf("%s: the parts sum to %s, the cycle took %s", name, got, want)
 		}
 	}
@@ -210,9 +216,10 @@ func TestNoTimeIsLost(t *testing.T) {
 					releasedAt = step()
 				}
 			}
-			if read(); ended {
+			if ended {
 				m.End(releasedAt, step(), false)
 			} else {
+				read()
 				m.Pool(releasedAt, step())
 				releasedAt = none
 			}
@@ -233,16 +240,56 @@ func TestNoTimeIsLost(t *testing.T) {
 	}
 }
 
+// A machine may have ended before its host was released, while it was cleaned, or later: nothing counts beyond its end.
+func TestUntilTheMachineEnded(t *testing.T) {
+	t.Parallel()
+	s := func(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
+	m := pooled()
+	m.Ready(after(10), after(12))
+	m.Release(after(10), after(100), ci)
+	m.End(after(120), after(130), false)
+	c, _ := m.Ended(none)
+	r := meter.NewReading("host-1", meter.Host{}, c)
+	for ended, want := range map[float64]meter.Times{
+		50:  {Clean: s(5), Idle: s(10), Boot: s(2), Busy: s(38)},
+		110: {Clean: s(5), Idle: s(10), Boot: s(2), Busy: s(98)},
+		125: {Clean: s(10), Idle: s(10), Boot: s(2), Busy: s(108)},
+		190: {Clean: s(75), Idle: s(10), Boot: s(2), Busy: s(108)},
+	} {
+		got := r.Until(after(ended))
+		if diff := cmp.Diff(want, got.Times()); diff != "" || got.Name != r.Name || got.Times().Sum() != s(ended+5) {
+			t.Errorf("until %g (-want +got):\n%s", ended, diff)
+		}
+		if entries := got.Entries(); entries[len(entries)-1].Runs+entries[len(entries)-2].Runs != 1 {
+			t.Errorf("until %g it counts as: %+v", ended, entries)
+		}
+	}
+	clean := c
+	clean.GoneAt = 0
+	rest, ok := meter.NewRest(meter.NewReading("host-1", meter.Host{}, clean), c)
+	if want := s(30); !ok || rest.Until(after(150)).Times() != (meter.Times{Clean: want}) || rest.Name == r.Name {
+		t.Errorf("the rest is %t %+v", ok, rest)
+	}
+	if _, ok := meter.NewRest(r, c); ok {
+		t.Error("a row that has all of it has a rest")
+	}
+	if got := r.Until(none).Times(); got.Clean != s(15) {
+		t.Errorf("if it is not known: %+v", got)
+	}
+}
+
 func TestCyclesAsText(t *testing.T) {
 	t.Parallel()
 	full := meter.Cycle{From: 1e12, Launched: true, PooledAt: 1e12 + 1, ClaimedAt: 1e12 + 2, ReadyAt: 1e12 + 30, ReleasedAt: 1e12 + 400, EndedAt: 1e12 + 5000,
 		User: meter.User{Workflow: "a, b", Repository: "acme/site", RunID: "7", Attempt: 1}}
-	for _, c := range []meter.Cycle{full, {From: 1}, {From: 1, User: meter.User{Repository: "acme/site"}}, {From: 5, EndedAt: 5, User: meter.User{Workflow: "x"}}} {
+	gone := full
+	gone.GoneAt = 1e12 + 6000
+	for _, c := range []meter.Cycle{full, gone, {From: 1, EndedAt: 2, GoneAt: 2}, {From: 1}, {From: 1, User: meter.User{Repository: "acme/site"}}, {From: 5, EndedAt: 5, User: meter.User{Workflow: "x"}}} {
 		if back, err := meter.Parse(c.String()); err != nil || back != c {
 			t.Errorf("%s: %+v came back as %+v (%v)", c, c, back, err)
 		}
 	}
-	for _, bad := range []string{"", "1", "1,2,3,4,5", "?,-,-,-,-,-", "1,?,-,-,-,-", "-1,-,-,-,-,-", "zzzzzzzzzzz,-,-,-,-,-", "1,-1,-,-,-,-", "1,-,-,-,-,zzzzzzzzz", "1,-,-,-,-,-,x,,,", "1,-,-,-,-,-,1,2,3"} {
+	for _, bad := range []string{"", "1", "1,2,3,4,5", "?,-,-,-,-,-", "1,?,-,-,-,-", "-1,-,-,-,-,-", "zzzzzzzzzzz,-,-,-,-,-", "1,-1,-,-,-,-", "1,-,-,-,-,zzzzzzzzz", "1,-,-,-,-,5/", "1,-,-,-,-,5/zzzzzzzzz", "1,-,-,-,-,-,x,,,", "1,-,-,-,-,-,1,2,3"} {
 		if _, err := meter.Parse(bad); err == nil {
 			t.Errorf("%q is no cycle, and was read", bad)
 		}

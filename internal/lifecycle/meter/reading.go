@@ -53,6 +53,16 @@ func NewReading(hostKey string, host Host, c Cycle) Reading {
 	}
 }
 
+// NewRest is the row of the rest of a host's last cycle, if its row is there without: a replica wrote it since the host was clean, and another
+// one ended the host first.
+func NewRest(written Reading, c Cycle) (Reading, bool) {
+	before, err := Parse(written.Text)
+	if err != nil || c.GoneAt == 0 || before.GoneAt != 0 {
+		return Reading{}, false
+	}
+	return NewReading(written.HostKey, written.Host, Cycle{From: before.EndedAt, EndedAt: max(c.GoneAt, before.EndedAt, c.ReleasedAt+1)}), true
+}
+
 // NameFrom is the day of the readings of cycles that were released at a time, and the begin of their names: those of later ones are greater.
 func NameFrom(at time.Time) (day, name string) { return DayOf(at), fmt.Sprintf("%013d", At(at)) }
 
@@ -72,7 +82,13 @@ func (r Reading) Until(machineEnded time.Time) Reading {
 	if err != nil || machineEnded.IsZero() {
 		return r
 	}
-	c.EndedAt = max(At(machineEnded), c.From, c.PooledAt, c.ClaimedAt, c.ReadyAt)
+	ended := max(At(machineEnded), c.From, c.PooledAt, c.ClaimedAt, c.ReadyAt)
+	if c.GoneAt != 0 {
+		c.EndedAt = min(c.EndedAt, ended)
+		c.GoneAt = max(c.EndedAt, ended)
+	} else {
+		c.EndedAt = ended
+	}
 	r.Text = c.String()
 	return r
 }
@@ -111,14 +127,15 @@ func (r Reading) Entries() []Entry {
 	if err != nil {
 		return nil
 	}
-	return c.Entries(r.Host, c.EndedAt.Time())
+	return c.Entries(r.Host, known(c.GoneAt, c.EndedAt).Time())
 }
 
 // Entries are the times of a cycle, at most two for each day: one of the pool and one of the user. An open cycle goes on
 // until now.
 func (c Cycle) Entries(host Host, now time.Time) []Entry {
 	var all []Entry
-	until := known(c.EndedAt, max(At(now), c.last()))
+	until := known(c.GoneAt, known(c.EndedAt, max(At(now), c.last())))
+	counted := !c.Used() || c.EndedAt == 0
 	for from := c.From.Time(); ; {
 		next := from.Truncate(24 * time.Hour).Add(24 * time.Hour)
 		last := At(next) >= until
@@ -127,8 +144,8 @@ func (c Cycle) Entries(host Host, now time.Time) []Entry {
 			all = append(all, Entry{Day: DayOf(from), Host: host, Times: pool})
 		}
 		used := Entry{Day: DayOf(from), Host: host, User: c.User, Times: user}
-		if last && c.Used() && c.EndedAt != 0 {
-			used.Runs = 1
+		if !counted && At(next) >= c.EndedAt {
+			used.Runs, counted = 1, true
 		}
 		if used.Runs > 0 || user.Sum() > 0 {
 			all = append(all, used)

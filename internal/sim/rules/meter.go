@@ -34,7 +34,7 @@ func (w *Watcher) checkMetered(l *history, before, after lifecycle.Record) {
 		if c.From != from {
 			w.Broken(RuleMetered, "%s: a cycle begins at %s, the one before ended at %s", after.HostKey, engine.SinceEpoch(c.From.Time()), engine.SinceEpoch(from.Time()))
 		}
-		from = c.EndedAt
+		from = max(c.EndedAt, c.GoneAt)
 	}
 	if shown, err := w.Compute.Describe(engine.Background, []string{after.InstanceID}); err == nil && len(shown) == 1 && len(l.metered) > 0 {
 		last := l.metered[len(l.metered)-1]
