@@ -134,7 +134,7 @@ func stable(text string) []string {
 		}
 		switch line = strings.TrimSpace(line); {
 		case passing.MatchString(line):
-		case strings.HasPrefix(line, "CLOCK"):
+		case strings.HasPrefix(line, "CLOCK"), strings.Contains(line, "DOLLARS"): // which come in the order of their times, or of what they cost
 			timed = append(timed, line)
 		default:
 			lines = append(lines, line)
