@@ -196,6 +196,7 @@ func TestThePageOfMetrics(t *testing.T) {
 
 // notInDev are the metrics that have no value in the life of TestMetricsOfADaemon, with the reason.
 var notInDev = map[string]string{
+	"remuda_requests_waiting":                      "no run waits for hosts then",
 	"remuda_machines_gone_total":                   "no machine ends by itself",
 	"remuda_runner_version_ends_timestamp_seconds": "the stand-in's runner is new",
 	"remuda_service_runners_desired":               "there is no ECS",
