@@ -100,7 +100,7 @@ func (b *reconcilePool) load(ctx context.Context, now time.Time) (op.Progress, e
 	b.pause, b.overBudget = pause, budget != nil
 	b.slots, b.facts, b.orphans, b.learned, b.unserved, b.asked = table, nil, nil, false, map[int64]bool{}, map[int64]bool{}
 	freed, full := b.env.toLookAt(b.name, now)
-	b.freed, b.full = append(b.freed, freed...), b.full || full
+	b.freed, b.full = freed, b.full || full
 	if err := b.readHosts(ctx, now); err != nil {
 		return op.Again, err
 	}
@@ -108,6 +108,7 @@ func (b *reconcilePool) load(ctx context.Context, now time.Time) (op.Progress, e
 		return op.Again, err
 	}
 	if len(table.Open) == 0 && len(b.waiting) == 0 && b.pool.Minimum == 0 {
+		b.lookedAt(now)
 		return op.Done, nil
 	}
 	return b.Then(b.confirm)
@@ -308,6 +309,7 @@ func (b *reconcilePool) decide(ctx context.Context, now time.Time) (op.Progress,
 		b.slots = stored
 		b.logMoves(moves)
 	}
+	b.lookedAt(now)
 	for _, t := range b.orphans {
 		b.waits[t.Number] = arrival.Wait{QueuedAt: b.jobOf(t).QueuedAt}
 	}
@@ -440,23 +442,31 @@ func (o *withReconcile) Step(ctx context.Context, now time.Time) (op.Progress, e
 	return progress, err
 }
 
-// toLookAt returns the run ids of a pool's slots whose hosts were handed back since
-// the last call, and whether it is time to look at all hosts.
+// toLookAt returns the run ids of a pool's slots whose hosts were handed back and not looked at since, and whether it
+// is time to look at all hosts.
 func (js *Jobs) toLookAt(pool string, now time.Time) (freed []string, full bool) {
 	js.mu.Lock()
 	defer js.mu.Unlock()
-	freed = js.freed[pool]
-	delete(js.freed, pool)
-	if full = now.Sub(js.looked[pool]) >= fullEvery; full {
-		js.looked[pool] = now
+	return slices.Clone(js.freed[pool]), now.Sub(js.looked[pool]) >= fullEvery
+}
+
+// lookedAt notes that the hosts were looked at, once what came of it is stored: one that fails leaves them to the next.
+func (b *reconcilePool) lookedAt(now time.Time) {
+	b.env.mu.Lock()
+	defer b.env.mu.Unlock()
+	b.env.freed[b.name] = slices.DeleteFunc(b.env.freed[b.name], func(id string) bool { return slices.Contains(b.freed, id) })
+	if b.full {
+		b.env.looked[b.name] = now
 	}
-	return freed, full
 }
 
 // HandedBack has a pool reconciled once the host of one of its slots is clean or has
 // ended. If a crash loses this, the next full reconciliation finds the host.
 func (js *Jobs) HandedBack(_ context.Context, _ lifecycle.Action, before, after lifecycle.Record) {
 	if before.JobsOf == "" || before.RequestID == "" || (!after.Pooled() && after.State != lifecycle.StateTerminated) {
+		return
+	}
+	if _, serves := js.Options.Pools[before.Pool]; !serves { // it was a job pool in an earlier configuration
 		return
 	}
 	js.mu.Lock()
