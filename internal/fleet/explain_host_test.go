@@ -159,7 +159,7 @@ func TestAHoldIsToldOnce(t *testing.T) {
 					n += strings.Count(text, part)
 				}
 				if n != 1 {
-					t.Errorf("the hold is told %d times in:\n%s", n, text)
+					t.Errorf("the explanation names the hold %d times:\n%s", n, text)
 				}
 			}
 		}

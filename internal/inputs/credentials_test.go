@@ -146,7 +146,7 @@ func TestCredentials(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if text := fmt.Sprintf("%+v", inputs.Credentials(c, started)); strings.Contains(text, "word") || strings.Contains(text, "PRIVATE") {
-		t.Errorf("a secret is told: %s", text)
+		t.Errorf("the status has a secret: %s", text)
 	}
 }
 

@@ -30,7 +30,7 @@ type Budgets struct {
 	reads recent.Answers[knownUses]
 
 	mu sync.Mutex
-	// spent is what the last read has summed up.
+	// spent is what the last read has summed up. A read of another month beside it may replace it: then the next read begins with the month.
 	spent spending
 }
 
@@ -68,14 +68,17 @@ func (b *Budgets) Against(ctx context.Context, repository string, now time.Time)
 
 // read adds up what was spent since the month began.
 func (b *Budgets) read(ctx context.Context, now time.Time) (knownUses, error) {
-	b.mu.Lock() // two months may be asked for at once
-	defer b.mu.Unlock()
+	b.mu.Lock()
+	before := b.spent
+	b.mu.Unlock()
 	month := meter.MonthOf(meter.DayOf(now))
-	report, spent, err := b.Costs.since(ctx, month, b.spent, now)
+	report, spent, err := b.Costs.since(ctx, month, before, now)
 	if err != nil {
 		return knownUses{}, fmt.Errorf("read how much of the budgets is used: %w", err)
 	}
+	b.mu.Lock()
 	b.spent = spent
+	b.mu.Unlock()
 	dollars := map[string]float64{}
 	for _, row := range report.Rows {
 		dollars[row.Repository] += row.Dollars
