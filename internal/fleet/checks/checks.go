@@ -17,8 +17,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/policy/checks"
 )
 
-// GitHub writes check runs. Each call is one request, or two where the run is missing. An error is lifecycle.ErrRefused if GitHub does not take it, and ErrNotFound if what it is about
-// is gone.
+// GitHub writes check runs. Each call is one request, or two where the run is missing. An error is lifecycle.ErrRefused if GitHub does not take it, and
+// ErrNotFound if what it is about is gone.
 type GitHub interface {
 	// RunHead is what a check run of a workflow run is made on.
 	RunHead(ctx context.Context, repository, runID string) (checkrun.Head, error)

@@ -273,6 +273,8 @@ func badWatches() []badRequest {
 		{"too long", &remudav1.ExplainRunRequest{InstanceId: strings.Repeat("i", 129)}, "instance_id", "pattern"},
 		{"neither", &remudav1.ExplainRunRequest{}, "instance_id", "either"},
 		{"with a job", &remudav1.ExplainRunRequest{JobId: 7, InstanceId: "i-1"}, "instance_id", "either"},
+		{"a host and a run", &remudav1.ExplainRunRequest{InstanceId: "i-1", Repository: "acme/app", RunId: "1"}, "instance_id", "either"},
+		{"a job and half a run", &remudav1.ExplainRunRequest{JobId: 7, Repository: "acme/app"}, "run_id", "must be given with repository"},
 		{"negative", &remudav1.ExplainRunRequest{JobId: -1}, "job_id", "greater"},
 		{"both", &remudav1.ExplainRunRequest{Repository: "acme/app", RunId: "1", InstanceId: "i-1"}, "instance_id", "either"},
 		{"with a run", &remudav1.ExplainRunRequest{RunId: "1", InstanceId: "i-1"}, "instance_id", "either"},
