@@ -17,6 +17,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/cli/failure"
 	"github.com/remuda-ci/remuda/internal/cli/output"
 	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/server"
 	"github.com/remuda-ci/remuda/internal/snapshot"
 )
@@ -306,5 +307,22 @@ func TestSnapshotIsRefused(t *testing.T) {
 		if got.code != want.code || got.stdout != "" || !strings.Contains(got.stderr, want.stderr) {
 			t.Errorf("%s: %+v", command, got)
 		}
+	}
+}
+
+// TestWhyOfAJobThatIsOver: neither a host, what waits nor the history has its id, but its row.
+func TestWhyOfAJobThatIsOver(t *testing.T) {
+	t.Parallel()
+	o, _, _ := aFleet(t)
+	over := lifecycle.Job{
+		ID: 77, Name: "build", RunID: "60", RunAttempt: 1, Repository: "acme/shop", Scope: "acme/shop", State: lifecycle.JobDone, Conclusion: "success",
+		EndedAt: time.Now(), DueAt: time.Now().Add(time.Hour), ExpiresAt: time.Now().Add(time.Hour), Version: 1,
+	}
+	if err := o.Store.(fleet.JobStore).CreateJob(t.Context(), over); err != nil {
+		t.Fatal(err)
+	}
+	got := say(t, "why", "77", "--address", serve(t, o))
+	if got.code != failure.OK || !strings.Contains(got.stdout, `Job 77 "build" is over since`) {
+		t.Errorf("%+v", got)
 	}
 }
