@@ -12,7 +12,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle/meter"
 )
 
-// neverPools is a store that takes no record of a pooled host, and the rows of its cycles all the same, as after a crash between the two writes.
+// neverPools is a store that refuses the record of a pooled host and takes the row of its cycle, as after a crash between the two writes.
 type neverPools struct {
 	fleet.Store
 	on   atomic.Bool
