@@ -25,6 +25,7 @@ require (
 	github.com/coreos/go-oidc/v3 v3.21.0 // ID tokens of workflows
 	github.com/coreos/go-systemd/v22 v22.7.0 // the units of a host, and the agent's word to systemd (given)
 	github.com/getkin/kin-openapi v0.152.0 // tests: GitHub's own description of its API
+	github.com/go-json-experiment/json v1.27.2 // the fast decoder of encoding/json in Go 1.27, until that is our Go
 	github.com/godbus/dbus/v5 v5.2.4 // the values of go-systemd's properties
 	github.com/golang-jwt/jwt/v4 v4.5.2 // the claims of an App, which ghinstallation signs
 	github.com/google/go-cmp v0.7.0 // tests: readable differences

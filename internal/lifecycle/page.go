@@ -1,5 +1,7 @@
 package lifecycle
 
+import "time"
+
 // Page is one page of a listing.
 type Page[T any] struct {
 	Items []T
@@ -33,10 +35,18 @@ type Filter struct {
 	Pool          string
 	// Repository is "owner/name", or "owner" for all of that owner's, in any case: what the host serves or served last.
 	Repository string
+	// HeldAt is a time at which the host is held; zero: it need not be.
+	HeldAt time.Time
+	// Retiring hosts leave when they are next idle.
+	Retiring bool
 }
 
-// OfRepository reports whether a record passes the filter's Repository.
-func (f Filter) OfRepository(r Record) bool {
+// Passes reports whether a record passes what no database has a column for: the filter's Repository, HeldAt and Retiring.
+func (f Filter) Passes(r Record) bool {
 	want := Canonical(f.Repository)
+	switch {
+	case !f.HeldAt.IsZero() && !r.Held(f.HeldAt), f.Retiring && !r.Retiring:
+		return false
+	}
 	return want == "" || r.Repository == want || r.Repository != "" && Owner(r.Repository) == want
 }

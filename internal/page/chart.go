@@ -2,7 +2,6 @@ package page
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
@@ -87,50 +86,12 @@ func (c *chart) part(state string, from, to time.Time) part {
 	return part{X: c.x(from), W: max(1, c.x(to)-c.x(from)), State: state, Title: fmt.Sprintf("%s from %s to %s", state, clock(from), clock(to))}
 }
 
-// host is the lane of a host from its events, at least one, the oldest first. counted gets each state that it was in.
-func (c *chart) host(id string, events []*remudav1.Event, counted *tally) lane {
-	l := lane{Name: id, Link: hostLink(id)}
-	state, since := firstState(events), c.From
-	end := func(at time.Time) {
-		if name := chartStates[state]; name != "" && at.After(since) {
-			l.Parts = append(l.Parts, c.part(name, since, at))
-			counted.add(state, since, at)
-		}
-	}
-	for _, e := range events {
-		at := c.within(e.GetEventTime().AsTime())
-		if e.GetAction() == remudav1.Action_ACTION_CLAIM {
-			l.Claims = append(l.Claims, c.x(at))
-		}
-		to := e.GetToState()
-		if to == remudav1.State_STATE_UNSPECIFIED || to == state {
-			continue
-		}
-		end(at)
-		if state, since = to, at; to == remudav1.State_STATE_TERMINATED {
-			l.Ends = append(l.Ends, c.x(at))
-		}
-	}
-	end(c.To)
-	l.Parts, l.Claims = newest(l.Parts), newest(l.Claims)
-	return l
-}
-
-// firstState is the state of a host before its events.
-func firstState(events []*remudav1.Event) remudav1.State {
-	i := slices.IndexFunc(events, func(e *remudav1.Event) bool { return e.GetToState() != remudav1.State_STATE_UNSPECIFIED })
-	return events[max(0, i)].GetFromState()
-}
-
-// newest are the last ones of a lane.
-func newest[T any](all []T) []T { return all[max(0, len(all)-mostInLane):] }
-
-// sections divides the lanes so that each section is small enough for a page.
-func sections(lanes []lane) (starts []int) {
-	parts := 0
-	for i, l := range lanes {
-		if parts += len(l.Parts); i == 0 || i == starts[len(starts)-1]+mostLanes || parts > mostParts {
-			starts, parts = append(starts, i), len(l.Parts)
+// sections divides lanes, which have so many parts each, so that each section is small enough for a page.
+func sections(parts []int) (starts []int) {
+	all := 0
+	for i, n := range parts {
+		if all += n; i == 0 || i == starts[len(starts)-1]+mostLanes || all > mostParts {
+			starts, all = append(starts, i), n
 		}
 	}
 	return starts

@@ -37,9 +37,9 @@ func on(minute, since int, action remudav1.Action, requestID string, jobID int64
 	return e
 }
 
-// live is a host that was launched some minutes after begin, and has a state now.
-func live(minute int, id string, state remudav1.State) liveHost {
-	return liveHost{id, state, begin.Add(time.Duration(minute) * time.Minute)}
+// now is a pool with so many hosts that are idle, and so many that run.
+func now(idles, runs int32) []*remudav1.Pool {
+	return []*remudav1.Pool{{Counts: []*remudav1.StateCount{{State: idle, Count: idles}, {State: running, Count: runs}}}}
 }
 
 func TestHistory(t *testing.T) {
@@ -53,7 +53,7 @@ func TestHistory(t *testing.T) {
 		changed(40, "i-old", remudav1.Action_ACTION_TERMINATE, claimed, ended),
 		changed(45, "", remudav1.Action_ACTION_SETTLE, none, none),
 		changed(50, "i-kept", remudav1.Action_ACTION_KEEP, none, none),
-	}, []liveHost{live(-500, "i-kept", idle), live(10, "i-new", running), live(60, "i-unheard", running)}, begin, begin.Add(100*time.Minute))
+	}, now(3, 1), begin, begin.Add(100*time.Minute))
 	want := []lane{
 		{Name: "i-old", Link: "/ui/host/i-old", Parts: []part{
 			{0, 300, "idle", "idle from 12:00:00 to 12:30:00"}, {300, 100, "claimed", "claimed from 12:30:00 to 12:40:00"},
@@ -61,14 +61,16 @@ func TestHistory(t *testing.T) {
 		{Name: "i-new", Link: "/ui/host/i-new", Parts: []part{
 			{100, 100, "created", "created from 12:10:00 to 12:20:00"}, {200, 800, "running", "running from 12:20:00 to 13:40:00"},
 		}},
-		{Name: "i-kept", Link: "/ui/host/i-kept", Parts: []part{{0, 1000, "idle", "idle from 12:00:00 to 13:40:00"}}},
-		{Name: "i-unheard", Link: "/ui/host/i-unheard", Parts: []part{{600, 400, "running", "running from 13:00:00 to 13:40:00"}}},
-	}
-	if diff := cmp.Diff(want, h.lanes); diff != "" || h.changed != 2 {
-		t.Errorf("%d hosts changed (-want +got):\n%s", h.changed, diff)
 	}
 	c := chart{From: h.from, To: h.to}
-	c.show(h.lanes[1:])
+	var lanes []lane
+	for _, l := range h.changed {
+		lanes = append(lanes, c.host(l))
+	}
+	if diff := cmp.Diff(want, lanes); diff != "" || h.same != 3 || h.ids["i-kept"] || !h.ids["i-old"] {
+		t.Errorf("%d hosts did not change, and these did (-want +got):\n%s", h.same, diff)
+	}
+	c.show(lanes)
 	if diff := cmp.Diff([]label{{150, "12:15"}, {300, "12:30"}, {450, "12:45"}, {600, "13:00"}, {750, "13:15"}, {900, "13:30"}}, c.Hours); diff != "" || c.Lanes[1].Y != laneStep {
 		t.Errorf("the axis (-want +got):\n%s", diff)
 	}
@@ -83,7 +85,8 @@ func TestTally(t *testing.T) {
 	h := historyOf([]*remudav1.Event{
 		changed(120, "i-1", remudav1.Action_ACTION_CLAIM, idle, claimed),
 		changed(240, "i-1", remudav1.Action_ACTION_TERMINATE, claimed, ended),
-	}, []liveHost{live(-1, "i-2", running), live(360, "i-3", running)}, begin, begin.Add(tallySteps*time.Minute)) // a stop is a minute
+		changed(360, "i-3", remudav1.Action_ACTION_READY, none, running),
+	}, now(0, 2), begin, begin.Add(tallySteps*time.Minute)) // a stop is a minute
 	counts := strings.Split(h.counts.Counts(), ",")
 	if h.counts.States() != "created claimed running idle" || len(counts) != tallySteps+1 {
 		t.Fatalf("%d counts of %s", len(counts), h.counts.States())
@@ -140,8 +143,8 @@ func TestSections(t *testing.T) {
 		events = append(events, changed(n, fmt.Sprint("i-", n), remudav1.Action_ACTION_LAUNCH, none, created))
 	}
 	h := historyOf(events, nil, begin, begin.Add(300*time.Minute))
-	if !slices.Equal(h.starts, []int{0, 100, 200}) || h.lanes[0].Name != "i-299" {
-		t.Errorf("the pages begin at %v, and the first host is %s", h.starts, h.lanes[0].Name)
+	if !slices.Equal(h.starts, []int{0, 100, 200}) || h.changed[0].id != "i-299" {
+		t.Errorf("the pages begin at %v, and the first host is %s", h.starts, h.changed[0].id)
 	}
 	for n := range 3000 {
 		id := fmt.Sprint("i-", n%12)
@@ -149,19 +152,19 @@ func TestSections(t *testing.T) {
 	}
 	h = historyOf(events, nil, begin, begin.Add(3001*time.Minute))
 	for i, from := range h.starts {
-		parts, to := 0, len(h.lanes)
+		parts, to := 0, len(h.changed)
 		if i+1 < len(h.starts) {
 			to = h.starts[i+1]
 		}
-		for _, l := range h.lanes[from:to] {
-			parts += len(l.Parts)
+		for _, l := range h.changed[from:to] {
+			parts += l.parts()
 		}
 		if parts > mostParts || to-from > mostLanes || to == from {
 			t.Errorf("page %d has %d lanes with %d parts", i, to-from, parts)
 		}
 	}
-	if len(h.lanes) != 300 || len(h.starts) < 4 {
-		t.Errorf("%d lanes on %d pages", len(h.lanes), len(h.starts))
+	if len(h.changed) != 300 || len(h.starts) < 4 {
+		t.Errorf("%d lanes on %d pages", len(h.changed), len(h.starts))
 	}
 }
 

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
+	"strconv"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -22,54 +24,92 @@ var spans = []string{"1h", "4h", "12h", "24h"}
 // mostEvents bounds what is read of the history.
 const mostEvents = 10_000
 
-// history is what all hosts did in the last hours: a lane for each of them.
+// history is what all hosts did in the last hours.
 type history struct {
 	from, to time.Time
-	lanes    []lane
-	starts   []int // of its sections
-	changed  int   // how many of the first lanes have a change
-	counts   *tally
-	cut      bool // there are more events than are read, so it begins later than was asked for
+	// changed are the hosts that changed, the one first that changed last. starts are where the sections of their lanes begin.
+	changed []life
+	starts  []int
+	ids     map[string]bool // of the changed ones
+	// same is how many live hosts did not change.
+	same   int
+	counts *tally
+	cut    bool // there are more events than are read, so it begins later than was asked for
 }
 
-// history is the page of it.
+// history is the page of it: first the hosts that changed, section by section, and then those that did not, as they are listed.
 func (p *page) history(ctx context.Context, r *http.Request) (view, error) {
 	span := r.URL.Query().Get("span")
 	if !slices.Contains(spans, span) {
 		span = spans[0]
 	}
 	v := view{Title: "History", Filters: []filter{{Name: "span", Label: "The last", Value: span, Choices: spans}}}
-	h, err := p.drawn(ctx, span)
+	h, err := p.read(ctx, span)
 	if err != nil {
 		return v, err
 	}
 	if h.cut {
 		v.Text = append(v.Text, fmt.Sprintf("The history reaches back to %s: a page has at most %d events, and more happened in the last %s.", clock(h.from), mostEvents, span))
 	}
-	if len(h.lanes) == 0 {
+	if len(h.changed) == 0 && h.same == 0 {
 		v.Text = append(v.Text, "There was no host in this time.")
 		return v, nil
 	}
-	v.Text = append(v.Text, fmt.Sprintf("%d hosts changed, and come first, the last one at the top. %d did not.", h.changed, len(h.lanes)-h.changed))
-	s := sectionOf(r, h.starts, len(h.lanes))
-	v.divide(s, "Hosts")
+	v.Text = append(v.Text, fmt.Sprintf("%d hosts changed, and come first, the last one at the top. %d did not.", len(h.changed), h.same))
 	v.Chart = &chart{From: h.from, To: h.to, Slider: h.counts}
-	v.Chart.show(h.lanes[s.from:s.to])
+	if r.URL.Query().Has(unchanged) || len(h.changed) == 0 {
+		err := p.sameHosts(ctx, r, &v, h)
+		return v, err
+	}
+	s := sectionOf(r, h.starts, len(h.changed))
+	v.divide(s, "Hosts")
+	if v.Next == "" && h.same > 0 {
+		v.Next = r.URL.Path + "?" + url.Values{"span": {span}, unchanged: {""}}.Encode()
+	}
+	var lanes []lane
+	for _, l := range h.changed[s.from:s.to] {
+		lanes = append(lanes, v.Chart.host(l))
+	}
+	v.Chart.show(lanes)
 	return v, nil
 }
 
-// drawn reads and draws the history of a span, at most once in ten seconds.
-func (p *page) drawn(ctx context.Context, span string) (*history, error) {
+// unchanged is the field of a query that asks for hosts that did not change.
+const unchanged = "unchanged"
+
+// sameHosts draws some of the hosts that did not change.
+func (p *page) sameHosts(ctx context.Context, r *http.Request, v *view, h *history) error {
+	hosts, err := p.some(ctx, r, v, &remudav1.ListInstancesRequest{States: alive}, func(i *remudav1.Instance) bool { return !h.ids[i.GetInstanceId()] })
+	if err != nil {
+		return err
+	}
+	if n := len(h.starts); n > 0 && !r.URL.Query().Has(after) {
+		v.Previous = r.URL.Path + "?" + url.Values{"span": {r.URL.Query().Get("span")}, "page": {strconv.Itoa(n)}}.Encode()
+	}
+	var lanes []lane
+	for _, i := range hosts {
+		l := life{id: i.GetInstanceId()}
+		if since := v.Chart.within(i.GetCreateTime().AsTime()); h.to.After(since) {
+			l.stays = []stay{{i.GetState(), since, h.to}}
+		}
+		lanes = append(lanes, v.Chart.host(l))
+	}
+	v.Chart.show(lanes)
+	return nil
+}
+
+// read reads the history of a span, at most once in ten seconds.
+func (p *page) read(ctx context.Context, span string) (*history, error) {
 	question := recent.Question{Key: span, Now: p.Now(), Young: 10 * time.Second, Old: 30 * time.Second, Within: answerWithin}
 	return p.histories.Get(ctx, question, func(ctx context.Context) (*history, error) {
 		back, err := time.ParseDuration(span)
 		if err != nil {
 			return nil, status.Error(codes.InvalidArgument, err.Error())
 		}
-		var live *census
+		var pools *remudav1.ListPoolsResponse
 		var events *remudav1.ListEventsResponse
 		reads, ctx := errgroup.WithContext(ctx)
-		reads.Go(func() (err error) { live, err = p.census(ctx); return err })
+		reads.Go(func() (err error) { pools, err = p.listPools(ctx, question.Now, 0); return err })
 		reads.Go(func() (err error) {
 			events, err = p.Fleet.ListEvents(ctx, &remudav1.ListEventsRequest{Since: durationpb.New(back), RowLimit: mostEvents})
 			return err
@@ -77,49 +117,37 @@ func (p *page) drawn(ctx context.Context, span string) (*history, error) {
 		if err := reads.Wait(); err != nil {
 			return nil, err
 		}
-		h := historyOf(events.GetEvents(), live.hosts, events.GetFromTime().AsTime(), question.Now)
+		h := historyOf(events.GetEvents(), pools.GetPools(), events.GetFromTime().AsTime(), question.Now)
 		h.cut = h.to.Sub(h.from) < back-time.Minute
 		return h, nil
 	})
 }
 
-// historyOf draws what events say of hosts between two times. The hosts come first that changed last, and then those that live and did not change.
-func historyOf(events []*remudav1.Event, live []liveHost, from, to time.Time) *history {
-	h := &history{from: from, to: to, counts: newTally(from, to)}
+// historyOf is what events say of hosts between two times. How many hosts did not change follows from how many there are now.
+func historyOf(events []*remudav1.Event, pools []*remudav1.Pool, from, to time.Time) *history {
+	h := &history{from: from, to: to, ids: map[string]bool{}, counts: newTally(from, to)}
+	same := map[remudav1.State]int{}
+	for _, pool := range pools {
+		for _, c := range pool.GetCounts() {
+			same[c.GetState()] += int(c.GetCount())
+		}
+	}
 	c := &chart{From: from, To: to}
-	hosts, changes := changesOf(events)
-	for _, id := range hosts {
-		h.lanes = append(h.lanes, c.host(id, changes[id], h.counts))
-	}
-	h.changed = len(h.lanes)
-	for _, host := range live {
-		if changes[host.id] != nil {
-			continue
+	ids, changes := changesOf(events)
+	var parts []int
+	for _, id := range ids {
+		l := c.lifeOf(id, changes[id])
+		for _, s := range l.stays {
+			h.counts.add(1, s.state, s.from, s.to)
 		}
-		l, since := lane{Name: host.id, Link: hostLink(host.id)}, c.within(host.since)
-		if name := chartStates[host.state]; name != "" && to.After(since) {
-			l.Parts = []part{c.part(name, since, to)}
-			h.counts.add(host.state, since, to)
-		}
-		h.lanes = append(h.lanes, l)
+		same[l.last(to)]--
+		h.changed, parts, h.ids[id] = append(h.changed, l), append(parts, l.parts()), true
 	}
-	h.starts = sections(h.lanes)
+	for _, state := range alive {
+		n := max(0, same[state]) // the hosts are counted a moment before or after the events are read
+		h.counts.add(n, state, from, to)
+		h.same += n
+	}
+	h.starts = sections(parts)
 	return h
-}
-
-// changesOf are the events of each host that changed, the oldest first, and these hosts, the one first that changed last.
-func changesOf(events []*remudav1.Event) (hosts []string, byHost map[string][]*remudav1.Event) {
-	byHost = map[string][]*remudav1.Event{}
-	for _, e := range slices.Backward(events) {
-		if id := e.GetInstanceId(); id != "" && (e.GetToState() != remudav1.State_STATE_UNSPECIFIED || byHost[id] != nil) {
-			if byHost[id] == nil {
-				hosts = append(hosts, id)
-			}
-			byHost[id] = append(byHost[id], e)
-		}
-	}
-	for _, all := range byHost {
-		slices.Reverse(all)
-	}
-	return hosts, byHost
 }

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	views "github.com/remuda-ci/remuda/internal/cli/view"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/page/signin"
@@ -51,7 +52,7 @@ type page struct {
 	// What reads every host is not read for each look.
 	pools     recent.Answers[*remudav1.ListPoolsResponse]
 	costs     recent.Answers[*remudav1.GetCostResponse]
-	censuses  recent.Answers[*census]
+	censuses  recent.Answers[[]views.Run]
 	histories recent.Answers[*history]
 }
 

@@ -234,7 +234,7 @@ func TestWorkOfALook(t *testing.T) {
 		allocations                 float64
 	}{
 		{"", 0, 1, 1, 0, 6_000}, {"runs", 3, 0, 0, 0, 20_000}, {"history", 0, 1, 0, 0, 20_000}, {"history?page=2", 0, 0, 0, 0, 20_000}, {"history?span=24h", 0, 1, 0, 0, 40_000},
-		{"history?span=24h&page=5", 0, 0, 0, 0, 40_000}, {"hosts?state=held", 0, 0, 0, 0, 2_000}, {"hosts", 1, 0, 0, 0, 40_000}, {"cost", 0, 0, 0, 1, 5_000}, {"plan", 0, 0, 0, 0, 40_000},
+		{"history?span=24h&page=5", 0, 0, 0, 0, 40_000}, {"hosts?state=held", 3, 0, 0, 0, 20_000}, {"hosts", 1, 0, 0, 0, 40_000}, {"cost", 0, 0, 0, 1, 5_000}, {"plan", 0, 0, 0, 0, 40_000},
 	} {
 		w.see(look.path)
 		if got, want := c.calls(), [4]int64{look.hosts, look.events, look.pools, look.costs}; got != want {
@@ -260,7 +260,7 @@ func TestLargeFleet(t *testing.T) {
 		}
 	}
 	for path, want := range map[string]struct{ link, first string }{
-		"hosts": {"host/", ""}, "history": {"host/", "Hosts 1 to 100 of 1"}, "history?span=24h": {"host/", "The history reaches back to "}, "runs": {"run/", "Runs 1 to 100 of 3334."},
+		"hosts": {"host/", ""}, "history": {"host/", "hosts changed, and come first, the last one at the top."}, "history?span=24h": {"host/", "The history reaches back to "}, "runs": {"run/", "Runs 1 to 100 of 3334."},
 	} {
 		if body := w.see(path).Body.String(); !strings.Contains(body, want.first) {
 			t.Errorf("%s does not say %q", path, want.first)
@@ -269,6 +269,57 @@ func TestLargeFleet(t *testing.T) {
 		if got := w.walk(path, want.link); len(got) < all {
 			t.Errorf("the pages from %s on lead to %d of %d", path, len(got), all)
 		}
+	}
+}
+
+// The hosts that did not change follow those that did, and each host is on one page.
+func TestHostsThatDidNotChange(t *testing.T) {
+	racepass.CoveredBy(t, "TestPages")
+	w := newWorld(t, func(*page.Options) {})
+	w.ago = 35 * time.Minute // hosts run for 25 minutes or more then
+	w.fill(1_500)
+	for path, want := range map[string]string{
+		"history": "hosts changed, and come first, the last one at the top. 375 did not.", "history?span=1h&unchanged=": "The page before",
+	} {
+		body := w.see(path).Body.String()
+		if !strings.Contains(body, want) || !strings.Contains(body, `id="slider"`) {
+			t.Errorf("%s lacks %q, or the slider", path, want)
+		}
+	}
+	same := w.walk("history?span=1h&unchanged=", "host/")
+	if len(same) != 375 || !same[instanceID(0)] || same[instanceID(1)] {
+		t.Errorf("%d hosts did not change", len(same))
+	}
+	if got := w.walk("history", "host/"); len(got) < 1_500 {
+		t.Errorf("the pages lead to %d hosts", len(got))
+	}
+	w = newWorld(t, func(*page.Options) {})
+	w.ago = 3 * time.Hour
+	w.fill(5)
+	if body := w.see("history").Body.String(); !strings.Contains(body, "0 hosts changed") || !strings.Contains(body, instanceID(0)) {
+		t.Error("where no host changed, the first page does not have those that did not")
+	}
+}
+
+// What few hosts pass is searched for through all, and a page is small where many do.
+func TestManyHostsPass(t *testing.T) {
+	racepass.CoveredBy(t, "TestMarkedHosts")
+	w := newWorld(t, func(*page.Options) {})
+	w.fill(2_500)
+	for n := range 2_500 {
+		if n > 1_100 && n < 1_350 || n == 2_400 {
+			r, err := w.store.Instance(t.Context(), instanceID(n))
+			w.must(err)
+			r.Hold = time.Now().Add(time.Hour)
+			_, err = w.store.UpdateInstance(t.Context(), r)
+			w.must(err)
+		}
+	}
+	if got := w.walk("hosts?state=held", "host/"); len(got) != 250 || !got[instanceID(2_400)] || got[instanceID(0)] {
+		t.Errorf("%d hosts are held", len(got))
+	}
+	if got := w.walk("hosts?repository=acme", "host/"); len(got) != 1_875 {
+		t.Errorf("%d hosts serve acme", len(got))
 	}
 }
 
@@ -323,7 +374,7 @@ func TestManyWait(t *testing.T) {
 	}
 }
 
-// Hosts with a mark can be found, which controld does not list by.
+// Hosts with a mark can be found, on pages that are small however many there are.
 func TestMarkedHosts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(*page.Options) {})

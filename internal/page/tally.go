@@ -26,18 +26,17 @@ func newTally(from, to time.Time) *tally {
 	return t
 }
 
-// add counts a host in a state from one time until another. At the end of the chart a state that lasts until then counts too. A nil tally
-// counts nothing.
-func (t *tally) add(state remudav1.State, from, until time.Time) {
-	if t == nil || t.changes[state] == nil {
+// add counts n hosts in a state from one time until another. At the end of the chart a state that lasts until then counts too.
+func (t *tally) add(n int, state remudav1.State, from, until time.Time) {
+	if t.changes[state] == nil {
 		return
 	}
 	end := tallySteps + 1
 	if until.Before(t.to) {
 		end = t.stop(until)
 	}
-	t.changes[state][t.stop(from)]++
-	t.changes[state][end]--
+	t.changes[state][t.stop(from)] += n
+	t.changes[state][end] -= n
 }
 
 // stop is the first stop of the slider that is not before a time.

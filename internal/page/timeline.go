@@ -35,9 +35,13 @@ func timeline(events []*remudav1.Event, waits []*remudav1.Wait, to time.Time) *c
 	}
 	hosts, changes := changesOf(events)
 	for _, id := range hosts {
-		lanes = append(lanes, c.host(id, changes[id], nil))
+		lanes = append(lanes, c.host(c.lifeOf(id, changes[id])))
 	}
-	if starts := sections(lanes); len(starts) > 1 {
+	var parts []int
+	for _, l := range lanes {
+		parts = append(parts, len(l.Parts))
+	}
+	if starts := sections(parts); len(starts) > 1 {
 		lanes = lanes[:starts[1]]
 	}
 	c.show(lanes)

@@ -35,9 +35,7 @@ func (p *page) overview(ctx context.Context, _ *http.Request) (view, error) {
 	if err != nil {
 		return v, err
 	}
-	pools, err := p.pools.Get(ctx, recent.Question{Now: now, Young: 10 * time.Second, Old: time.Minute, Within: answerWithin}, func(ctx context.Context) (*remudav1.ListPoolsResponse, error) {
-		return p.Fleet.ListPools(ctx, &remudav1.ListPoolsRequest{PageSize: 1000})
-	})
+	pools, err := p.listPools(ctx, now, time.Minute)
 	if err != nil {
 		return v, err
 	}
@@ -73,64 +71,6 @@ func eventTable(title string, events []*remudav1.Event) htmlTable {
 	return tableOf(title, t, "Nothing happened in the last hour.")
 }
 
-// hostStates are the choices of the filter of hosts: states and marks.
-var hostStates = append([]string{"created", "claimed", "running", "idle"}, marks...)
-
-// hosts are a page of them.
-func (p *page) hosts(ctx context.Context, r *http.Request) (view, error) {
-	query := r.URL.Query()
-	pool, repository, state := query.Get("pool"), query.Get("repository"), query.Get("state")
-	v := view{Title: "Hosts", Filters: []filter{
-		{Name: "pool", Label: "Pool", Value: pool}, {Name: "repository", Label: "Repository", Value: repository},
-		{Name: "state", Label: "State", Value: state, Choices: hostStates},
-	}}
-	var shown []*remudav1.Instance
-	var err error
-	if slices.Contains(marks, state) {
-		shown, err = p.marked(ctx, r, &v, views.Filter{Pool: pool, Repository: repository, States: []string{state}})
-	} else {
-		req := &remudav1.ListInstancesRequest{Pool: pool, Repository: repository, States: alive, PageSize: shownHosts, PageToken: query.Get("after")}
-		if i := slices.Index(hostStates, state); i >= 0 {
-			req.States = alive[i : i+1]
-		}
-		shown, err = p.listed(ctx, r, &v, req)
-	}
-	if err != nil {
-		return v, err
-	}
-	v.Tables = []htmlTable{tableOf("", views.Hosts(shown, p.Now(), false), "There are no such hosts.")}
-	return v, nil
-}
-
-// listed are hosts as controld lists them, page by page.
-func (p *page) listed(ctx context.Context, r *http.Request, v *view, req *remudav1.ListInstancesRequest) ([]*remudav1.Instance, error) {
-	resp, err := p.Fleet.ListInstances(ctx, req)
-	if err != nil {
-		return nil, err
-	}
-	v.Live = req.GetPageToken() == ""
-	if next := resp.GetNextPageToken(); next != "" {
-		query := r.URL.Query()
-		query.Set("after", next)
-		v.Next = Path + "hosts?" + query.Encode()
-	}
-	views.Sort(resp.GetInstances())
-	return resp.GetInstances(), nil
-}
-
-// marked are the hosts with a mark, which controld does not list by.
-func (p *page) marked(ctx context.Context, r *http.Request, v *view, filter views.Filter) ([]*remudav1.Instance, error) {
-	all, err := p.census(ctx)
-	if err != nil {
-		return nil, err
-	}
-	marked := filter.Apply(all.marked, p.Now())
-	s := sectionOf(r, every(shownHosts, len(marked)), len(marked))
-	v.Live = s.previous == ""
-	v.divide(s, "Hosts")
-	return marked[s.from:s.to], nil
-}
-
 // runs are the runs that have hosts.
 func (p *page) runs(ctx context.Context, r *http.Request) (view, error) {
 	v := view{Title: "Runs"}
@@ -138,10 +78,10 @@ func (p *page) runs(ctx context.Context, r *http.Request) (view, error) {
 	if err != nil {
 		return v, err
 	}
-	s := sectionOf(r, every(shownRuns, len(all.runs)), len(all.runs))
+	s := sectionOf(r, every(shownRuns, len(all)), len(all))
 	v.Live = s.previous == ""
 	v.divide(s, "Runs")
-	v.Tables = []htmlTable{tableOf("", views.Runs(all.runs[s.from:s.to], p.Now(), false), "No run has a host.")}
+	v.Tables = []htmlTable{tableOf("", views.Runs(all[s.from:s.to], p.Now(), false), "No run has a host.")}
 	return v, nil
 }
 

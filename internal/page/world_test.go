@@ -40,6 +40,8 @@ type world struct {
 	judged  policy.Snapshot
 	options page.Options
 	handler http.Handler
+	// ago is how long ago the fleet was as fill has it.
+	ago time.Duration
 }
 
 // newWorld has a store in memory.
@@ -206,7 +208,7 @@ func (w *world) judge(n int, now time.Time) {
 // fill stores so many hosts in all states, a third as many that have ended, what their agents say, and the history of a day.
 func (w *world) fill(hosts int) {
 	w.t.Helper()
-	ctx, now := context.Background(), time.Now()
+	ctx, now := context.Background(), time.Now().Add(-w.ago)
 	states := []lifecycle.State{lifecycle.StateRunning, lifecycle.StateIdle, lifecycle.StateClaimed, lifecycle.StateCreated}
 	events := jobsOf(runOf(0), now)
 	for n := range hosts + hosts/3 {

@@ -105,6 +105,14 @@ var fieldRows = []fieldRow{
 		prepare: inOrder(hostOf7, hotHost), want: &remudav1.ListInstancesResponse{},
 	},
 	{
+		method: "ListInstances", req: &remudav1.ListInstancesRequest{Held: true}, counted: []protoreflect.Name{"instances"},
+		prepare: inOrder(hostOf7, hotHost), want: &remudav1.ListInstancesResponse{Instances: []*remudav1.Instance{{}}},
+	},
+	{
+		method: "ListInstances", req: &remudav1.ListInstancesRequest{Retiring: true}, counted: []protoreflect.Name{"instances"},
+		prepare: inOrder(hostOf7, hotHost), want: &remudav1.ListInstancesResponse{Instances: []*remudav1.Instance{{}}},
+	},
+	{
 		method: "ListInstances", prepare: inOrder(hostOf7, hotHost), req: &remudav1.ListInstancesRequest{PageSize: 1},
 		want: &remudav1.ListInstancesResponse{Instances: []*remudav1.Instance{instanceOf7()}, NextPageToken: pageToken("instances", "i-1")},
 	},

@@ -31,7 +31,10 @@ func (s *service) GetInstance(ctx context.Context, req *remudav1.GetInstanceRequ
 
 // ListInstances pages through the hosts.
 func (s *service) ListInstances(ctx context.Context, req *remudav1.ListInstancesRequest) (*remudav1.ListInstancesResponse, error) {
-	filter := lifecycle.Filter{RunID: req.GetRunId(), ResourceClass: req.GetResourceClass(), Pool: req.GetPool(), Repository: req.GetRepository()}
+	filter := lifecycle.Filter{RunID: req.GetRunId(), ResourceClass: req.GetResourceClass(), Pool: req.GetPool(), Repository: req.GetRepository(), Retiring: req.GetRetiring()}
+	if req.GetHeld() {
+		filter.HeldAt = s.now()
+	}
 	if len(req.GetStates()) == 0 {
 		filter.States = lifecycle.LiveStates
 	}

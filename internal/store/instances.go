@@ -100,8 +100,8 @@ func (s Store) DueInstances(ctx context.Context, now time.Time, page lifecycle.P
 	return listDue(ctx, s, Instances, "due_instances", InstancesByDue, now, page)
 }
 
-// ListInstances lists the records that pass the filter, in order of host key. It is for people. With a repository
-// a page may have fewer than its limit, or none, and a next one.
+// ListInstances lists the records that pass the filter, in order of host key. It is for people. With a part of the filter that
+// Filter.Passes names, a page may have fewer than its limit, or none, and a next one.
 func (s Store) ListInstances(ctx context.Context, f lifecycle.Filter, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error) {
 	q := Query{Op: "list_instances", Index: InstancesByKey, Partitions: whole, Stale: true, Page: page}
 	if f.RunID != "" {
@@ -121,7 +121,7 @@ func (s Store) ListInstances(ctx context.Context, f lifecycle.Filter, page lifec
 		q.Where = append(q.Where, Match{"pool", []string{f.Pool}})
 	}
 	got, err := list(ctx, s, Instances, q)
-	// No database has a column of repositories. A column would be missing in what older versions wrote.
-	got.Items = slices.DeleteFunc(got.Items, func(r lifecycle.Record) bool { return !f.OfRepository(r) })
+	// A column for these would be missing in what older versions wrote.
+	got.Items = slices.DeleteFunc(got.Items, func(r lifecycle.Record) bool { return !f.Passes(r) })
 	return got, err
 }

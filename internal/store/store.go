@@ -142,17 +142,12 @@ func NormalizeReport(p lifecycle.Report) lifecycle.Report {
 }
 
 // NewestOf is the history of a host made of its newest events, newest first: at most limit of them, and none from
-// before since.
+// before since. It keeps and reorders newest, which may be long.
 func NewestOf(newest []lifecycle.Event, since time.Time, limit int) lifecycle.HostHistory {
 	var h lifecycle.HostHistory
-	for _, e := range newest {
-		switch {
-		case e.At.Before(since):
-		case len(h.Events) == limit:
-			h.From = h.Events[limit-1].At
-		default:
-			h.Events = append(h.Events, e)
-		}
+	h.Events = slices.DeleteFunc(newest, func(e lifecycle.Event) bool { return e.At.Before(since) })
+	if len(h.Events) > limit {
+		h.From, h.Events = h.Events[limit-1].At, h.Events[:limit]
 	}
 	slices.Reverse(h.Events)
 	return h

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -140,14 +141,17 @@ func (s *Store) listEvents(ctx context.Context, index string, of lifecycle.PageO
 				page.Next = eventToken(index, last)
 				return nil
 			}
-			var e event
 			if err := rows.Scan(&last, &text); err != nil {
 				return err
 			}
-			if err := json.Unmarshal(text, &e); err != nil {
+			var e event
+			if err := decode(text, &e); err != nil {
 				return damaged(what, err)
 			}
 			e.ID = eventID(last)
+			if n := len(page.Items); n == cap(page.Items) {
+				page.Items = slices.Grow(page.Items, max(n, 16)) // append alone copies long pages more often
+			}
 			page.Items = append(page.Items, e)
 			return nil
 		})

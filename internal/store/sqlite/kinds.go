@@ -92,7 +92,7 @@ func one(c *db.Conn, what string, k *store.Kind, key store.Key) (row store.Row, 
 			return err
 		}
 		row = k.New(key)
-		if err := json.Unmarshal(text, row); err != nil {
+		if err := decode(text, row); err != nil {
 			return damaged(what, err)
 		}
 		return nil

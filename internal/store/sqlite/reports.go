@@ -41,7 +41,7 @@ func (s *Store) Reports(ctx context.Context, hostKeys []string) (map[string]repo
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
-	rows, err := s.readReports(ctx, what, selectReports, string(keys))
+	rows, err := s.readReports(ctx, what, len(hostKeys), selectReports, string(keys))
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func (s *Store) AllReports(ctx context.Context, of lifecycle.PageOf) (reportPage
 	if after == nil {
 		after = []string{""}
 	}
-	rows, err := s.readReports(ctx, "list reports", selectAll, after[0], oneMore(of))
+	rows, err := s.readReports(ctx, "list reports", 0, selectAll, after[0], oneMore(of))
 	if err != nil {
 		return reportPage{}, err
 	}
@@ -80,18 +80,18 @@ func (s *Store) AllReports(ctx context.Context, of lifecycle.PageOf) (reportPage
 	return page, nil
 }
 
-// readReports reads rows of the agents' table. What an agent wrote is
+// readReports reads rows of the agents' table, about as many as expected. What an agent wrote is
 // untrusted: a document that is no report counts as none, and is logged.
-func (s *Store) readReports(ctx context.Context, what, query string, args ...any) (found []reportRow, err error) {
+func (s *Store) readReports(ctx context.Context, what string, expected int, query string, args ...any) (found []reportRow, err error) {
 	err = s.db.Read(ctx, what, func(c *db.Conn) error {
-		found = nil
+		found = make([]reportRow, 0, expected)
 		var text sql.RawBytes
 		return c.Each(query, args, func(rows *sql.Rows) error {
 			var row reportRow
 			if err := rows.Scan(&row.hostKey, &text); err != nil {
 				return err
 			}
-			err := json.Unmarshal(text, &row.report)
+			err := decode(text, &row.report)
 			row.sound = err == nil
 			row.report.HostKey = row.hostKey
 			s.logUnsound(row, err)

@@ -7,7 +7,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -104,19 +103,21 @@ func (s *Store) readable(c *db.Conn, what string, k *store.Kind, strict bool, qu
 	var text sql.RawBytes
 	into := []any{&key, &text}
 	err = c.Each(query, args, func(rows *sql.Rows) error {
-		columns, err := rows.Columns()
-		if err != nil {
-			return err
-		}
-		for range columns[len(into):] {
-			into = append(into, new(sql.RawBytes))
+		if read == 0 {
+			columns, err := rows.Columns()
+			if err != nil {
+				return err
+			}
+			for range columns[len(into):] {
+				into = append(into, new(sql.RawBytes))
+			}
 		}
 		if err := rows.Scan(into...); err != nil {
 			return err
 		}
 		read++
 		row := k.New(store.Key{})
-		switch err := json.Unmarshal(text, row); {
+		switch err := decode(text, row); {
 		case err == nil:
 			found = append(found, row)
 		case strict:
@@ -133,17 +134,4 @@ func (s *Store) logDamaged(what, key string, err error) {
 	if _, logged := s.damaged.LoadOrStore(what+" "+key, true); !logged {
 		s.db.Logger().Error("leaving out a row that cannot be read: repair it or delete it", logkey.Row, key, logkey.Error, err)
 	}
-}
-
-// damaged says where a document stops being one of ours, and nothing of what is in it, which may be a secret.
-func damaged(what string, err error) error {
-	var syntax *json.SyntaxError
-	var kind *json.UnmarshalTypeError
-	switch {
-	case errors.As(err, &syntax):
-		return fmt.Errorf("%s: damaged document: no JSON from byte %d on", what, syntax.Offset)
-	case errors.As(err, &kind):
-		return fmt.Errorf("%s: damaged document: wrong type in field %s", what, kind.Field)
-	}
-	return fmt.Errorf("%s: damaged document", what)
 }

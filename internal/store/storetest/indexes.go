@@ -107,6 +107,8 @@ func testFilter(t *testing.T, w world) {
 	add("a", lifecycle.StateRunning, "1", "large", "default", "acme/app")
 	add("c", lifecycle.StateRunning, "2", "small", "builds", "acme/lib")
 	add("b", lifecycle.StateClaimed, "1", "small", "builds", "acme-2/app")
+	instances.change(t, w, func(r *lifecycle.Record) { r.Hold = start.Add(time.Hour) }, "a")
+	instances.change(t, w, func(r *lifecycle.Record) { r.Retiring = true }, "c")
 	tests := []struct {
 		name   string
 		filter lifecycle.Filter
@@ -125,6 +127,10 @@ func testFilter(t *testing.T, w world) {
 		{"a repository, in another case", lifecycle.Filter{Repository: "Acme/App"}, []string{"a"}},
 		{"an owner", lifecycle.Filter{Repository: "acme"}, []string{"a", "c"}},
 		{"a pool and an owner", lifecycle.Filter{Repository: "acme", Pool: "builds"}, []string{"c"}},
+		{"held", lifecycle.Filter{HeldAt: start}, []string{"a"}},
+		{"held, once the hold is over", lifecycle.Filter{HeldAt: start.Add(time.Hour)}, nil},
+		{"retiring", lifecycle.Filter{Retiring: true}, []string{"c"}},
+		{"held and retiring", lifecycle.Filter{HeldAt: start, Retiring: true}, nil},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -131,7 +131,11 @@ type ListInstancesRequest struct {
 	// Only hosts of this pool. Empty: any.
 	Pool string `protobuf:"bytes,6,opt,name=pool,proto3" json:"pool,omitempty"`
 	// Only hosts that serve this repository, or served it last, "owner/name", or with "owner" any of that owner's. Empty: any.
-	Repository    string `protobuf:"bytes,7,opt,name=repository,proto3" json:"repository,omitempty"`
+	Repository string `protobuf:"bytes,7,opt,name=repository,proto3" json:"repository,omitempty"`
+	// Only hosts that are held now.
+	Held bool `protobuf:"varint,8,opt,name=held,proto3" json:"held,omitempty"`
+	// Only hosts that leave when they are next idle.
+	Retiring      bool `protobuf:"varint,9,opt,name=retiring,proto3" json:"retiring,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -213,6 +217,20 @@ func (x *ListInstancesRequest) GetRepository() string {
 		return x.Repository
 	}
 	return ""
+}
+
+func (x *ListInstancesRequest) GetHeld() bool {
+	if x != nil {
+		return x.Held
+	}
+	return false
+}
+
+func (x *ListInstancesRequest) GetRetiring() bool {
+	if x != nil {
+		return x.Retiring
+	}
+	return false
 }
 
 // ListInstancesResponse is one page of hosts.
@@ -490,7 +508,7 @@ const file_remuda_v1_operate_proto_rawDesc = "" +
 	"\vinstance_id\x18\x01 \x01(\tB*\xbaH'r%2#^[0-9A-Za-z][0-9A-Za-z_.:-]{0,127}$R\n" +
 	"instanceId\"F\n" +
 	"\x13GetInstanceResponse\x12/\n" +
-	"\binstance\x18\x01 \x01(\v2\x13.remuda.v1.InstanceR\binstance\"\xe6\x03\n" +
+	"\binstance\x18\x01 \x01(\v2\x13.remuda.v1.InstanceR\binstance\"\x96\x04\n" +
 	"\x14ListInstancesRequest\x12;\n" +
 	"\x06states\x18\x01 \x03(\x0e2\x10.remuda.v1.StateB\x11\xbaH\x0e\x92\x01\v\x18\x01\"\a\x82\x01\x04\x10\x01 \x00R\x06states\x12D\n" +
 	"\x06run_id\x18\x02 \x01(\tB-\xbaH*\xd8\x01\x01r%2#^[0-9A-Za-z][0-9A-Za-z_.:-]{0,127}$R\x05runId\x12J\n" +
@@ -502,7 +520,9 @@ const file_remuda_v1_operate_proto_rawDesc = "" +
 	"\x04pool\x18\x06 \x01(\tB#\xbaH \xd8\x01\x01r\x1b2\x19^[a-z0-9][a-z0-9-]{0,62}$R\x04pool\x12t\n" +
 	"\n" +
 	"repository\x18\a \x01(\tBT\xbaHQ\xd8\x01\x01rL\x18\x8c\x012G^[A-Za-z0-9]+(-[A-Za-z0-9]+)*(_[A-Za-z0-9]+)?(/[A-Za-z0-9._-]{1,100})?$R\n" +
-	"repository\"r\n" +
+	"repository\x12\x12\n" +
+	"\x04held\x18\b \x01(\bR\x04held\x12\x1a\n" +
+	"\bretiring\x18\t \x01(\bR\bretiring\"r\n" +
 	"\x15ListInstancesResponse\x121\n" +
 	"\tinstances\x18\x01 \x03(\v2\x13.remuda.v1.InstanceR\tinstances\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x89\x01\n" +
