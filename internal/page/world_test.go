@@ -64,11 +64,13 @@ func (w *world) serve(traces stats.Handler, change func(*page.Options)) {
 	w.t.Helper()
 	machines, err := compute.New(compute.Options{})
 	w.must(err)
+	patient := lifecycle.DefaultPolicy()
+	patient.Silence = time.Hour // no slow browser outlasts it
 	f, err := fleet.New(fleet.Options{
 		Store: w.store, Guards: w.store, Queue: queue.New(time.Now), Compute: machines, GitHub: struct{ fleet.GitHub }{}, Replica: "test",
 		Pools: map[string]fleet.Pool{"default": {
-			Name: "default", ResourceClasses: []string{"large"}, UsageClasses: lifecycle.UsageClasses, Policy: lifecycle.DefaultPolicy(),
-		}, "jobs": {Name: "jobs", ResourceClasses: []string{"large"}, UsageClasses: lifecycle.UsageClasses, Policy: lifecycle.DefaultPolicy()}},
+			Name: "default", ResourceClasses: []string{"large"}, UsageClasses: lifecycle.UsageClasses, Policy: patient,
+		}, "jobs": {Name: "jobs", ResourceClasses: []string{"large"}, UsageClasses: lifecycle.UsageClasses, Policy: patient}},
 		Classes:   map[string]fleet.Class{"large": {CPU: 2, MemoryMiB: 4096}},
 		ScaleDown: &fleet.ScaleDown{GitHub: struct{ fleet.Registrations }{}, PlanOnly: true, Taken: func() (policy.Snapshot, []op.Decided) { return w.judged, nil }},
 		CallsMade: func() []meter.Calls { return nil },
@@ -234,9 +236,9 @@ func (w *world) fill(hosts int) {
 			r.Repository, r.RunID, r.RequestID = repository, runOf(n), "asked"
 		}
 		w.must(w.store.CreateInstance(ctx, r))
-		if n < hosts { // the heartbeat is one that a slow browser does not outlast
+		if n < hosts {
 			w.judge(n, now)
-			w.must(w.report(ctx, lifecycle.Report{HostKey: r.HostKey, HeartbeatAt: now.Add(time.Hour), Assignment: 1, Signal: lifecycle.SignalRegOK, Busy: n%8 == 0}))
+			w.must(w.report(ctx, lifecycle.Report{HostKey: r.HostKey, HeartbeatAt: time.Now(), Assignment: 1, Signal: lifecycle.SignalRegOK, Busy: n%8 == 0}))
 		}
 	}
 	slices.SortFunc(events, func(a, b lifecycle.Event) int { return a.At.Compare(b.At) })

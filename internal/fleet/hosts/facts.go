@@ -165,11 +165,15 @@ func (hs *Hosts) Reports(ctx context.Context, hostKeys []string, now time.Time) 
 		return nil, fmt.Errorf("read reports: %w", err)
 	}
 	hs.health.storeAnswers(now)
-	believed := make(map[string]lifecycle.Report, len(stored))
 	for key, p := range stored {
-		hs.believe(believed, key, p, now)
+		if p.Check(now) == nil { // as it nearly always is, so that it need not be copied
+			hs.malformed.Delete(key)
+			continue
+		}
+		delete(stored, key)
+		hs.believe(stored, key, p, now)
 	}
-	return believed, nil
+	return stored, nil
 }
 
 // AllReports is Reports for every host that has one. The keys include hosts whose report has
