@@ -1,6 +1,7 @@
 package tracing
 
 import (
+	"cmp"
 	"context"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
@@ -21,6 +22,9 @@ func AWS(cfg *sdk.Config) {
 	})
 }
 
+// noCode is the type of an error that is none of AWS, as when no answer came. The name is that of OpenTelemetry's conventions.
+const noCode = "_OTHER"
+
 type awsCalls struct{}
 
 // ID implements middleware.InitializeMiddleware.
@@ -39,8 +43,9 @@ func (awsCalls) HandleInitialize(ctx context.Context, in middleware.InitializeIn
 		span.SetAttributes(attribute.String("aws.request_id", id))
 	}
 	if err != nil {
-		span.SetAttributes(attribute.String("error.type", aws.Code(err)))
-		span.SetStatus(codes.Error, aws.Code(err))
+		code := cmp.Or(aws.Code(err), noCode)
+		span.SetAttributes(attribute.String("error.type", code))
+		span.SetStatus(codes.Error, code)
 	}
 	return out, metadata, err
 }
