@@ -41,9 +41,9 @@ func (d *Driver) Begin(ctx context.Context, of Subject) (context.Context, func(e
 	return d.Tracer.Begin(ctx, of)
 }
 
-// Past notes a stretch of time that is over, if there is a tracer; see Tracer.
+// Past notes a stretch of time that is over, if there is a tracer; see Tracer. It may have no length, since GitHub's times are whole seconds.
 func (d *Driver) Past(of Subject, from, to time.Time) {
-	if d.Tracer != nil && to.After(from) {
+	if d.Tracer != nil && !from.IsZero() && !to.Before(from) {
 		d.Tracer.Past(of, from, to)
 	}
 }
