@@ -55,9 +55,10 @@ type Agent struct {
 	refusedSince  time.Time
 	blindErr      error
 
-	poller   recordPoller
-	effects  effects
-	reporter reporter
+	poller     recordPoller
+	effects    effects
+	introduced introduced
+	reporter   reporter
 }
 
 // New returns an agent that continues from what it finds in the State. A state
@@ -110,6 +111,7 @@ func (a *Agent) Step(ctx context.Context, now time.Time) (next time.Time, over b
 	a.readIfDue(ctx, now)
 	d := Decide(a.facts(), a.storeTime(now))
 	a.remember(d)
+	a.introduceAgain(ctx)
 	began, over := a.act(ctx, now, d)
 	if began {
 		return now, over

@@ -73,9 +73,7 @@ func (a *Agent) performFor(ctx context.Context, r lifecycle.Record, e Effect) er
 	host := a.o.Host
 	switch e {
 	case EffectAllow:
-		if err := host.Introduce(ctx, introduction(r)); err != nil { // no job fails for it
-			a.log.Warn("host not introduced to its jobs", logkey.Error, err)
-		}
+		a.introduce(ctx, r)
 		return host.Allow(ctx, allowedBy(r))
 	case EffectRegister:
 		return host.Register(ctx, assignmentOf(r))
@@ -88,6 +86,32 @@ func (a *Agent) performFor(ctx context.Context, r lifecycle.Record, e Effect) er
 		return host.Clean(ctx, r.Assignment)
 	}
 	return fmt.Errorf("unknown effect %q", e)
+}
+
+// introduced is what the jobs of the host are told of it, and the version of the record that it was made of.
+type introduced struct {
+	version int64
+	text    string
+}
+
+// introduce has the log of each job say how its host came. No job fails for it.
+func (a *Agent) introduce(ctx context.Context, r lifecycle.Record) {
+	a.introduced = introduced{r.Version, introduction(r)}
+	if err := a.o.Host.Introduce(ctx, a.introduced.text); err != nil {
+		a.log.Warn("host not introduced to its jobs", logkey.Error, err)
+	}
+}
+
+// introduceAgain does so again if the record has learned more since its jobs were allowed, such as that GitHub kept the host.
+func (a *Agent) introduceAgain(ctx context.Context) {
+	r := a.poller.record
+	if r == nil || r.Version == a.introduced.version || a.observed.Allowed == (Allowed{}) || a.observed.Allowed != allowedBy(*r) {
+		return
+	}
+	if introduction(*r) != a.introduced.text {
+		a.introduce(ctx, *r)
+	}
+	a.introduced.version = r.Version
 }
 
 // stuck returns the failure to report if the host repeatedly cannot begin what the record asks for.

@@ -121,6 +121,25 @@ func TestIntroducesTheHostToItsJobs(t *testing.T) {
 	})
 }
 
+// What its record learns after its jobs were allowed is in the log too, once.
+func TestIntroducesTheHostAgain(t *testing.T) {
+	inBubble(t, func(w *world) {
+		serving(w)
+		w.observed.Allowed = agent.Allowed{}
+		w.change(func(r *lifecycle.Record) { r.Arrival = arrival.Of(w.now(), w.now(), arrival.Wait{}, nil) })
+	}, func(b *bubble) {
+		b.after(time.Second)
+		before := len(b.introduced)
+		b.change(func(r *lifecycle.Record) {
+			r.Arrival = arrival.Of(b.now(), b.now(), arrival.Wait{Held: "GitHub does not answer", HeldBy: "github_unavailable"}, nil)
+		})
+		b.after(10 * time.Second)
+		if n := len(b.introduced); n != before+1 || !strings.Contains(b.introduced[n-1], "What kept it (github_unavailable): GitHub does not answer.") {
+			t.Errorf("introduced %q", b.introduced)
+		}
+	})
+}
+
 func TestEndsAfterItsThreshold(t *testing.T) {
 	tests := map[string]struct {
 		world func(w *world)

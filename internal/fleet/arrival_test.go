@@ -140,6 +140,32 @@ func TestAnotherReplicaSaysWhatKeptARun(t *testing.T) {
 	})
 }
 
+// GitHub goes away after the launch: the host could not register, and says so.
+func TestGitHubKeepsALaunchedHost(t *testing.T) {
+	inBubble(t, func(ctx context.Context, t *testing.T, w *world) {
+		mute := func(is bool) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.mute = is
+		}
+		mute(true) // while they cannot register
+		done := w.beginProvision(ctx, demand("2", "a", 1))
+		launched := w.held("2", "", "")
+		w.setDown(true)
+		other := w.beginProvision(ctx, demand("3", "a", 1)) // by which controld knows
+		if r := w.held("2", lifecycle.ReasonGitHubUnavailable, "GitHub does not answer, so no host can register"); r.Version != launched.Version+1 || !r.UpdatedAt.Equal(launched.UpdatedAt) {
+			t.Errorf("its record was written %d times: %+v", r.Version-launched.Version, r)
+		}
+		w.setDown(false)
+		mute(false)
+		w.ends(done)
+		w.ends(other)
+		for _, run := range []string{"2", "3"} {
+			w.held(run, lifecycle.ReasonGitHubUnavailable, "GitHub does not answer, so no host can register")
+		}
+	})
+}
+
 // A run whose spot hosts are paused gets on-demand ones, and says why.
 func TestWhatKeptARunFromSpotHosts(t *testing.T) {
 	breakerWorld(t, func(ctx context.Context, w *world, a *announced) {
@@ -289,6 +315,26 @@ func TestWhatKeptAJob(t *testing.T) {
 			before: func(_ context.Context, w *world) { w.compute.SetCapacity("*", 0) },
 			after:  func(_ context.Context, w *world) { time.Sleep(time.Minute); w.compute.SetCapacity("*", 9) },
 			code:   lifecycle.ReasonShortage, text: "the last launch was short: ",
+		},
+		"GitHub, which is asked before a launch": {
+			before: func(_ context.Context, w *world) { w.github.setDownFor(repository) },
+			after:  func(_ context.Context, w *world) { time.Sleep(5 * time.Minute); w.github.setDownFor("") },
+			code:   lifecycle.ReasonGitHubUnavailable, text: "GitHub does not answer, so no host can register",
+		},
+		"GitHub, which registers the host": {
+			before: func(_ context.Context, w *world) { w.hub.setMute(true) },
+			after:  func(_ context.Context, w *world) { time.Sleep(5 * time.Minute); w.hub.setMute(false) },
+			code:   lifecycle.ReasonGitHubUnavailable, text: "GitHub does not answer, so no host can register",
+		},
+		"GitHub, for longer than the request waits": {
+			before: func(_ context.Context, w *world) { w.hub.setMute(true) },
+			after:  func(_ context.Context, w *world) { time.Sleep(25 * time.Minute); w.hub.setMute(false) },
+			code:   lifecycle.ReasonGitHubUnavailable, text: "GitHub does not answer, so no host can register",
+		},
+		"GitHub, which knows whether its run is of a fork": {
+			before: func(_ context.Context, w *world) { w.setDown(true) },
+			after:  func(_ context.Context, w *world) { time.Sleep(10 * time.Minute); w.setDown(false) },
+			code:   lifecycle.ReasonGitHubUnavailable, text: "GitHub does not answer whether run 1 is of a fork",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -34,6 +34,8 @@ type hub struct {
 	noDeliveries bool
 	// refuses is a repository for which nothing is registered.
 	refuses string
+	// mute: it does not answer to register anything, and to all else it does.
+	mute bool
 	// asked counts the calls that were made.
 	asked map[string]int
 	// given has the ids of jobs in the order in which they began.
@@ -250,11 +252,20 @@ func (h *hub) ask(what string) error {
 	return h.github.fail()
 }
 
+func (h *hub) setMute(mute bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.mute = mute
+}
+
 func (h *hub) JIT(_ context.Context, repository, name string, labels []string) (lifecycle.Registration, int64, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err := h.ask("JIT"); err != nil {
 		return lifecycle.Registration{}, 0, err
+	}
+	if h.mute {
+		return lifecycle.Registration{}, 0, &lifecycle.UnavailableError{What: "github", Err: context.DeadlineExceeded}
 	}
 	if repository == h.refuses {
 		h.asked["refused"]++

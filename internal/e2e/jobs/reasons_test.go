@@ -3,6 +3,7 @@ package jobs_test
 import (
 	"context"
 	"fmt"
+	"html"
 	"io"
 	"net/http"
 	"os"
@@ -19,9 +20,11 @@ import (
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
-// reasonsConfig has a pool of one host, a limit of two, a budget that one host uses up, and check runs.
+// reasonsConfig has a pool of one host, a limit of two, a budget that one host uses up with a pool of its own, and check runs.
 const reasonsConfig = `  check_runs_after: 10s
-pools: {small: {jobs: {labels: [small], maximum: 1, repositories: ["acme/*"]}}}
+pools:
+  small: {jobs: {labels: [small], maximum: 1, repositories: ["acme/*"]}}
+  costly: {jobs: {labels: [costly], maximum: 1, repositories: ["acme/*"]}}
 limits: {hosts_per_repository: 2, budgets: [{repository: acme/spent, dollars_per_month: 0.01}]}
 cost: {prices: [{instance_type: "*", dollars_per_hour: 1000}]}
 sweeps: {budgets: 1s}
@@ -29,7 +32,8 @@ page: {}
 `
 
 // TestTheSameReasonEverywhere: why a run or a job has no host is the same in the explanation, in the list of what waits, on the page, in the
-// metrics and in the check run on its commit, whatever the cause. A run that is refused has no check run: its own job has the answer.
+// metrics and in the check run on its commit, whatever the cause, and in the log of its job once it has a host. A run that is refused has no check
+// run: its own job has the answer.
 func TestTheSameReasonEverywhere(t *testing.T) {
 	t.Parallel()
 	s := emptyStage(t)
@@ -69,7 +73,7 @@ func TestTheSameReasonEverywhere(t *testing.T) {
 	}
 	defer ask("acme/spent", "6007", 1, onDemand)()
 	s.eventually(func() string { return s.shows("/ui/", "used up") })
-	s.from("acme/spent", "6008", "small", local.Origin{})
+	s.from("acme/spent", "6008", "costly", local.Origin{})
 	_, err := s.Fleet.Provision(s.ctx, &remudav1.ProvisionRequest{Repository: "acme/spent", RunId: "6009"})
 	if err == nil || !strings.Contains(err.Error(), "limits.budgets allows repository acme/spent") {
 		t.Errorf("over its budget, Provision says %v", err)
@@ -77,16 +81,16 @@ func TestTheSameReasonEverywhere(t *testing.T) {
 
 	for name, c := range map[string]struct {
 		repository, run string
-		code            string // of what waits
-		why             string // in the explanation, on the page of the run, and in its check run
+		code            lifecycle.ReasonCode // in its check run, and of what waits
+		why             string               // in the explanation, on the page of the run, and in its check run
 		metric          string
 		check           string // the state and the conclusion of its check run; empty: it has none
 	}{
-		"a misspelled label": {repository, "6001", "", "small", `remuda_jobs_unserved_total{code="label_unknown"} 1`, "completed action_required"},
-		"a full pool":        {repository, "6003", "pool_full", "pool small has 1 of 1 hosts, its maximum", `remuda_jobs_waiting_reason{code="pool_full",pool="small"} 1`, "queued "},
-		"a limit":            {"acme/limited", "6005", "quota", "limits.hosts_per_repository allows acme/limited 2 hosts at once, and none is left", `remuda_requests_waiting{code="quota",pool="default"} 1`, "queued "},
-		"no spot":            {"acme/spotty", "6006", "shortage", "the last launch was short", `remuda_requests_waiting{code="shortage",pool="default"} 1`, "queued "},
-		"a budget":           {"acme/spent", "6008", "budget_used_up", "limits.budgets allows repository acme/spent $0.01", `remuda_budget_used_ratio{budget="repository acme/spent"}`, "queued "},
+		"a misspelled label": {repository, "6001", lifecycle.ReasonLabelUnknown, `no pool has the label "smal"; did you mean small, of pool small?`, `remuda_jobs_unserved_total{code="label_unknown"} 1`, "completed action_required"},
+		"a full pool":        {repository, "6003", lifecycle.ReasonPoolFull, "pool small has 1 of 1 hosts, its maximum", `remuda_jobs_waiting_reason{code="pool_full",pool="small"} 1`, "queued "},
+		"a limit":            {"acme/limited", "6005", lifecycle.ReasonQuota, "limits.hosts_per_repository allows acme/limited 2 hosts at once, and none is left", `remuda_requests_waiting{code="quota",pool="default"} 1`, "queued "},
+		"no spot":            {"acme/spotty", "6006", lifecycle.ReasonShortage, "the last launch was short", `remuda_requests_waiting{code="shortage",pool="default"} 1`, "queued "},
+		"a budget":           {"acme/spent", "6008", lifecycle.ReasonBudgetUsedUp, "limits.budgets allows repository acme/spent $0.01", `remuda_jobs_waiting_reason{code="budget_used_up",pool="costly"} 1`, "queued "},
 		"a refused run":      {"acme/spent", "6009", "", "limits.budgets allows repository acme/spent $0.01", `remuda_decisions_total{action="settle",code="budget_used_up"} 1`, ""},
 	} {
 		s.eventually(func() string {
@@ -97,30 +101,47 @@ func TestTheSameReasonEverywhere(t *testing.T) {
 			if said := strings.Join(resp.GetSentences(), "\n"); !strings.Contains(said, c.why) {
 				return fmt.Sprintf("%s: the explanation lacks %q:\n%s", name, c.why, said)
 			}
-			for path, want := range map[string]string{"/ui/run/" + c.repository + "/" + c.run: c.why, "/metrics": c.metric} {
+			for path, want := range map[string]string{"/ui/run/" + c.repository + "/" + c.run: html.EscapeString(c.why), "/metrics": c.metric} {
 				if wrong := s.shows(path, want); wrong != "" {
 					return name + ": " + wrong
 				}
 			}
-			if status, conclusion, has := strings.Cut(c.check, " "); has {
-				if wrong := s.hasCheck(c.repository, c.run, status, conclusion, c.why); wrong != "" {
+			status, conclusion, has := strings.Cut(c.check, " ")
+			if !has {
+				return ""
+			}
+			for _, says := range []string{c.why, "(`" + string(c.code) + "`)"} {
+				if wrong := s.hasCheck(c.repository, c.run, status, conclusion, says); wrong != "" {
 					return name + ": " + wrong
 				}
 			}
-			if c.code == "" {
+			if conclusion != "" { // it waits for nothing
 				return ""
 			}
-			if wrong := s.waitsWith(c.run, c.code); wrong != "" {
+			if wrong := s.waitsWith(c.run, string(c.code)); wrong != "" {
 				return name + ": " + wrong
 			}
-			return s.shows("/ui/waiting", c.code)
+			return s.shows("/ui/waiting", string(c.code))
 		})
 	}
 	open()
-	s.eventually(func() string { return s.runIs("6003", "completed") })
+	if _, err := s.Fleet.Release(s.ctx, &remudav1.ReleaseRequest{Repository: "acme/limited", RunId: "6004"}); err != nil {
+		t.Error(err)
+	}
+	s.succeeds(nil, "6003", "6005")
 	s.eventually(func() string {
 		return s.hasCheck(repository, "6003", "completed", "neutral", "nothing waits for hosts any more")
 	})
+	s.logSays("6003", lifecycle.ReasonPoolFull, "pool small has 1 of 1 hosts, its maximum")
+	s.logSays("6005", lifecycle.ReasonQuota, "limits.hosts_per_repository allows acme/limited 2 hosts at once, and none is left")
+}
+
+// logSays checks what the log of the only job of a run says that kept its host.
+func (s *stage) logSays(run string, code lifecycle.ReasonCode, why string) {
+	s.Helper()
+	if log, want := s.logOf(run), fmt.Sprintf("What kept it (%s): %s", code, why); !strings.Contains(log, want) {
+		s.Errorf("the log of run %s lacks %q:\n%s", run, want, log)
+	}
 }
 
 // awayConfig has hosts that are still on their way when GitHub goes away.
@@ -132,7 +153,7 @@ compute: {process: {boot_delay: 10s}}
 `
 
 // TestTheSameReasonWhileGitHubIsAway: a job and a run that wait for hosts say that GitHub does not answer, in the same words everywhere, and have
-// their hosts when it is back.
+// their hosts when it is back. The logs of their jobs say it then.
 func TestTheSameReasonWhileGitHubIsAway(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, awayConfig)
@@ -149,22 +170,22 @@ func TestTheSameReasonWhileGitHubIsAway(t *testing.T) {
 	}
 	s.run("6101", workflow(1, "small", "'true'"))
 	s.run("6103", workflow(1, "ours", "'true'"))
-	for run, why := range map[string]string{
-		"6101": "GitHub does not answer, so no host can register for it",
-		"6102": "GitHub does not answer, so no host can register. It",
+	for run, c := range map[string]struct{ why, metric string }{
+		"6101": {"GitHub does not answer, so no host can register for it", `remuda_jobs_waiting_reason{code="github_unavailable",pool="small"} 1`},
+		"6102": {"GitHub does not answer, so no host can register. It", `remuda_requests_waiting{code="github_unavailable",pool="default"} 1`},
 	} {
 		s.eventually(func() string {
 			resp, err := s.Fleet.ExplainRun(s.ctx, &remudav1.ExplainRunRequest{Repository: repository, RunId: run})
 			if err != nil {
 				return err.Error()
 			}
-			if said := strings.Join(resp.GetSentences(), "\n"); !strings.Contains(said, why) {
-				return fmt.Sprintf("the explanation of %s lacks %q:\n%s", run, why, said)
+			if said := strings.Join(resp.GetSentences(), "\n"); !strings.Contains(said, c.why) {
+				return fmt.Sprintf("the explanation of %s lacks %q:\n%s", run, c.why, said)
 			}
 			for path, want := range map[string]string{
-				"/ui/run/" + repository + "/" + run: why,
+				"/ui/run/" + repository + "/" + run: c.why,
 				"/ui/waiting":                       string(lifecycle.ReasonGitHubUnavailable),
-				"/metrics":                          `remuda_jobs_waiting_reason{code="github_unavailable",pool="small"} 1`,
+				"/metrics":                          c.metric,
 			} {
 				if wrong := s.shows(path, want); wrong != "" {
 					return wrong
@@ -181,10 +202,15 @@ func TestTheSameReasonWhileGitHubIsAway(t *testing.T) {
 	if err := s.GitHub.ComeBack(s.ctx); err != nil {
 		t.Fatal(err)
 	}
-	s.succeeds(nil, "6101", "6103")
 	if err := <-got; err != nil {
 		t.Errorf("the run that waited: %v", err)
 	}
+	s.run("6102", workflow(1, onRun, "'true'"))
+	s.succeeds(nil, "6101", "6102", "6103")
+	const noHost = "GitHub does not answer, so no host can register"
+	s.logSays("6101", lifecycle.ReasonGitHubUnavailable, noHost)
+	s.logSays("6102", lifecycle.ReasonGitHubUnavailable, noHost)
+	s.logSays("6103", lifecycle.ReasonGitHubUnavailable, "GitHub does not answer whether run 6103 is of a fork")
 }
 
 // waitsWith says what is wrong if a run does not wait for a reason.

@@ -19,7 +19,6 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/policy"
-	"github.com/remuda-ci/remuda/internal/policy/budget"
 	"github.com/remuda-ci/remuda/internal/policy/unserved"
 )
 
@@ -77,8 +76,8 @@ type Jobs struct {
 	looked map[string]time.Time
 	// behind are, by pool, the place in the line of jobs behind those at its head whose budget is used up in this month.
 	behind map[string]placeInMonth
-	// spent are the budgets that keep, or kept, jobs from hosts, by the job's id, as far as this replica has read the lines.
-	spent map[int64]*budget.Use
+	// noted is what keeps, or kept, jobs from hosts, by the job's id, as far as this replica has looked at them: a budget, or GitHub that does not answer.
+	noted map[int64]lifecycle.Reason
 	// forks remembers by lifecycle.RunKey whether a run's commit is a fork's. That never changes.
 	forks    map[string]bool
 	asking   singleflight.Group
@@ -100,7 +99,7 @@ func New(o Options, pools map[string]ports.Pool) (*Jobs, error) {
 	if o.Scope == nil {
 		o.Scope = func(repository string) string { return repository }
 	}
-	d := &Jobs{Options: o, labels: map[string]policy.PoolLabels{}, unserved: map[string]unserved.Pool{}, forks: map[string]bool{}, reconciling: map[string]bool{}, freed: map[string][]string{}, looked: map[string]time.Time{}, behind: map[string]placeInMonth{}, spent: map[int64]*budget.Use{}}
+	d := &Jobs{Options: o, labels: map[string]policy.PoolLabels{}, unserved: map[string]unserved.Pool{}, forks: map[string]bool{}, reconciling: map[string]bool{}, freed: map[string][]string{}, looked: map[string]time.Time{}, behind: map[string]placeInMonth{}, noted: map[int64]lifecycle.Reason{}}
 	d.unknown = unknownRuns{map[string]time.Time{}, map[plannedMinute]int{}}
 	for name, p := range o.Pools {
 		pool, ok := pools[name]

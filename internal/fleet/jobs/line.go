@@ -49,9 +49,10 @@ func (b *reconcilePool) readPages(ctx context.Context, most int, now time.Time) 
 			case err != nil:
 				return err
 			case budget != nil:
-				b.env.noteSpent(j.ID, budget)
+				b.env.note(j.ID, budget.Reason())
 				spent++
 			case !j.PassedOver(now):
+				b.env.noteAway(j.ID, now)
 				b.waiting = append(b.waiting, j)
 			}
 		}

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -119,6 +120,9 @@ func (h *webhookOp) refused(ctx context.Context, row lifecycle.Job, now time.Tim
 		return none, err
 	}
 	fork, err := h.env.ofFork(ctx, row.Repository, row.RunID)
+	if errors.Is(err, lifecycle.ErrUnavailable) {
+		h.env.note(row.ID, lifecycle.Because(lifecycle.ReasonGitHubUnavailable, "GitHub does not answer whether run %s is of a fork", row.RunID))
+	}
 	if err == nil && fork {
 		return lifecycle.Because(lifecycle.ReasonFork, "run %s is of a fork, and job pool %s takes none", row.RunID, row.Pool), nil
 	}

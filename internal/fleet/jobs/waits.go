@@ -2,11 +2,11 @@ package jobs
 
 import (
 	"slices"
+	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/arrival"
 	"github.com/remuda-ci/remuda/internal/lifecycle/slots"
-	"github.com/remuda-ci/remuda/internal/policy/budget"
 	"github.com/remuda-ci/remuda/internal/policy/waiting"
 )
 
@@ -21,7 +21,7 @@ func (b *reconcilePool) noteWaits(assigned []slots.Slot) {
 			continue
 		}
 		w := arrival.Wait{QueuedAt: j.QueuedAt}
-		why := waiting.Kept(waiting.Facts{Job: j, Open: b.slots.Open, Maximum: b.pool.Maximum, Pause: b.pause, Budget: b.env.spentFor(j.ID)})
+		why := waiting.Kept(waiting.Facts{Job: j, Open: b.slots.Open, Maximum: b.pool.Maximum, Pause: b.pause}, b.env.notedFor(j.ID))
 		w.Held, w.HeldBy = why.Text, string(why.Code)
 		b.waits[t.Number] = w
 	}
@@ -36,21 +36,29 @@ func (b *reconcilePool) jobOf(t slots.Slot) lifecycle.Job {
 	return b.waiting[i]
 }
 
-// spentAtMost bounds the size of Jobs.spent. At the bound the map is emptied.
-const spentAtMost = 4096
+// notedAtMost bounds the size of Jobs.noted. At the bound the map is emptied.
+const notedAtMost = 4096
 
-func (js *Jobs) noteSpent(job int64, u *budget.Use) {
+// note notes what keeps a job from a host just now.
+func (js *Jobs) note(job int64, why lifecycle.Reason) {
 	js.mu.Lock()
 	defer js.mu.Unlock()
-	if len(js.spent) >= spentAtMost {
-		clear(js.spent)
+	if len(js.noted) >= notedAtMost {
+		clear(js.noted)
 	}
-	js.spent[job] = u
+	js.noted[job] = why
 }
 
-// spentFor is the budget that kept a job; nil: none is known to have.
-func (js *Jobs) spentFor(job int64) *budget.Use {
+// noteAway notes that GitHub keeps a job, if it does not answer and nothing more precise of it was noted.
+func (js *Jobs) noteAway(job int64, now time.Time) {
+	if js.Hosts.GitHubHealth.Away(now) && js.notedFor(job).Code != lifecycle.ReasonGitHubUnavailable {
+		js.note(job, waiting.GitHubAway())
+	}
+}
+
+// notedFor is what was noted of a job last; no reason: nothing was.
+func (js *Jobs) notedFor(job int64) lifecycle.Reason {
 	js.mu.Lock()
 	defer js.mu.Unlock()
-	return js.spent[job]
+	return js.noted[job]
 }

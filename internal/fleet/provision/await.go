@@ -29,6 +29,8 @@ func (p *Provision) await(ctx context.Context, now time.Time) (op.Progress, erro
 		return p.withdrawStandby(ctx, now)
 	case p.lostHost():
 		return p.giveUpLost(ctx, now)
+	case p.unheld() != "" && p.env.Hosts.GitHubHealth.Away(now):
+		return p.holdHost(ctx, p.unheld(), now)
 	case p.unregistered() != "":
 		return p.registerHost(ctx, now)
 	case len(p.ready()) >= p.q.Spec.Count, !now.Before(p.q.Deadline):

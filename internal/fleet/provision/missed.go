@@ -1,7 +1,6 @@
 package provision
 
 import (
-	"errors"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
@@ -44,11 +43,4 @@ func (p *Provision) missed() []arrival.Miss {
 		return arrival.With(p.sel.missed, arrival.MissOneRun)
 	}
 	return p.sel.missed
-}
-
-// heldByGitHub notes that the request waits for GitHub, if that is why it failed. The row has it with the next write.
-func (p *Provision) heldByGitHub(err error, now time.Time) {
-	if errors.Is(err, lifecycle.ErrUnavailable) && p.env.Hosts.GitHubHealth.Away(now) {
-		p.q.HoldBack(lifecycle.Because(lifecycle.ReasonGitHubUnavailable, "GitHub does not answer, so no host can register"))
-	}
 }

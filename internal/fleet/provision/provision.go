@@ -239,8 +239,7 @@ func (p *Provision) create(ctx context.Context, now time.Time) (op.Progress, err
 		p.began = now
 	}
 	if err := p.mint(ctx, now); err != nil {
-		p.heldByGitHub(err, now)
-		return op.Again, err
+		return op.Again, p.heldByGitHub(ctx, err, now)
 	}
 	q := lifecycle.Request{
 		Repository: p.demand.Repository, RunID: p.demand.RunID, RequestID: p.demand.RequestID, Workflow: p.demand.Workflow,

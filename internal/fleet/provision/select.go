@@ -90,7 +90,9 @@ func (p *Provision) lacks() int {
 // selectHosts makes one step of the selection. If GitHub refuses a job-scoped host, the selection ends.
 func (p *Provision) selectHosts(ctx context.Context, now time.Time) (op.Progress, error) {
 	progress, err := p.selectNext(ctx, now)
-	p.heldByGitHub(err, now)
+	if err != nil {
+		err = p.heldByGitHub(ctx, err, now)
+	}
 	if p.jobScoped() && errors.Is(err, lifecycle.ErrRefused) {
 		p.refusal = err
 		return op.Again, nil

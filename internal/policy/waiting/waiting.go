@@ -69,6 +69,11 @@ func Why(f Facts, now time.Time) Answer {
 	return answer(lifecycle.Because(lifecycle.ReasonJobWaiting, "no host was asked for yet"), "The pool asks for one within seconds.")
 }
 
+// GitHubAway is why a job has no host while GitHub does not answer.
+func GitHubAway() lifecycle.Reason {
+	return lifecycle.Because(lifecycle.ReasonGitHubUnavailable, "GitHub does not answer, so no host can register for it")
+}
+
 // Line says which of the waiting jobs it is: "the 3rd of 7". Empty: its place is unknown.
 func (f Facts) Line() string {
 	more := ""
@@ -151,7 +156,7 @@ func (f Facts) assigned(s slots.Slot) Answer {
 	q := f.Request
 	switch {
 	case f.GitHubAway:
-		return answer(lifecycle.Because(lifecycle.ReasonGitHubUnavailable, "GitHub does not answer, so no host can register for it"), "Its host registers when GitHub answers again.")
+		return answer(GitHubAway(), "Its host registers when GitHub answers again.")
 	case q != nil && q.QuotaReason != "" && q.Missing() > 0:
 		return answer(lifecycle.Because(lifecycle.ReasonQuota, "%s", q.QuotaReason), "It gets a host when one of those is free.").since(q.QuotaSince)
 	case q != nil && q.Shortage != "" && q.Missing() > 0:
