@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	sweepchecks "github.com/remuda-ci/remuda/internal/fleet/checks"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy/checks"
 )
@@ -23,12 +24,24 @@ func (f *Fleet) checkWaits(ctx context.Context, now time.Time) (waits []checks.W
 	return waits, more, err
 }
 
-// refusals are the events of jobs that get no host, from a place in the history on.
-func (f *Fleet) refusals(ctx context.Context, place string) ([]lifecycle.Event, string, error) {
-	if place == "" {
-		last, err := f.store.LastEvent(ctx)
-		return nil, last, err
+// mostRecentEvents bounds how many events are read when a replica begins.
+const mostRecentEvents = 1000
+
+// refusals are the events of jobs that get no host, from a place in the history on. Without one it begins a while ago. What comes between the two
+// reads is in both.
+func (f *Fleet) refusals(ctx context.Context, place string, now time.Time) ([]lifecycle.Event, string, error) {
+	if place != "" {
+		page, err := f.store.EventsSince(ctx, lifecycle.PageOf{After: place})
+		return refusalsAmong(page.Items), page.Next, err
 	}
-	page, err := f.store.EventsSince(ctx, lifecycle.PageOf{After: place})
-	return slices.DeleteFunc(page.Items, func(e lifecycle.Event) bool { return e.Action != lifecycle.ActionRefuseJob }), page.Next, err
+	last, err := f.store.LastEvent(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	recent, err := f.store.EventsOfInstance(ctx, "", now.Add(-sweepchecks.RefusalsBack), mostRecentEvents)
+	return refusalsAmong(recent.Events), last, err
+}
+
+func refusalsAmong(events []lifecycle.Event) []lifecycle.Event {
+	return slices.DeleteFunc(slices.Clone(events), func(e lifecycle.Event) bool { return e.Action != lifecycle.ActionRefuseJob })
 }

@@ -51,16 +51,16 @@ type Checks struct {
 	Options
 	// Waiting lists what waits for hosts, and reports whether more does.
 	Waiting func(ctx context.Context, now time.Time) (waits []checks.Wait, more bool, err error)
-	// Refusals lists the jobs that were refused since a place in the history, and the next place. The empty place is now.
-	Refusals func(ctx context.Context, place string) (refused []lifecycle.Event, next string, err error)
+	// Refusals lists the jobs that were refused since a place in the history, and the next place. The empty place is RefusalsBack before now.
+	Refusals func(ctx context.Context, place string, now time.Time) (refused []lifecycle.Event, next string, err error)
 	Ops      *op.Driver
 	Log      hclog.Logger
 
-	// place is where this replica reads on in the history, and refused are the jobs that have no check run yet. Another replica that sweeps begins with what comes then.
+	// place is where this replica reads on in the history, and refused are the jobs that are not known to have a check run.
 	place   string
 	refused []lifecycle.Event
-	// writes and refusals bound what is written.
-	writes, refusals *rate.Limiter
+	// writes and refusals bound what is written, and looks how many refused jobs GitHub is asked about.
+	writes, refusals, looks *rate.Limiter
 	// warned is when it was logged last that GitHub takes no check run.
 	warned time.Time
 }
@@ -74,6 +74,9 @@ const (
 	refusalsPerHour, refusalsAtOnce = 40, 10
 	// refusedAtMost is how many refused jobs wait for their check runs.
 	refusedAtMost = 100
+	// RefusalsBack is how far back a replica begins, which may follow one that ended between a refusal and its check run: a restart takes less. Longer
+	// asks GitHub about more jobs that have theirs.
+	RefusalsBack = 15 * time.Minute
 	// completeWithin is for how long the end of a check run is tried again that GitHub does not take.
 	completeWithin = 48 * time.Hour
 	// warnEvery is how often it is logged that GitHub takes none.
@@ -94,6 +97,7 @@ func (c *Checks) NewSweep() *Sweep {
 	if c.writes == nil {
 		c.writes = rate.NewLimiter(rate.Limit(writesPerHour)/3600, writesAtOnce)
 		c.refusals = rate.NewLimiter(rate.Limit(refusalsPerHour)/3600, refusalsAtOnce)
+		c.looks = rate.NewLimiter(rate.Limit(refusalsPerHour)/3600, refusedAtMost)
 	}
 	s := &Sweep{env: c, Stages: c.Ops.Stages("checks")}
 	s.Next = s.read

@@ -92,10 +92,12 @@ func newWorld(t *testing.T) *world {
 // replica is a controld of the fleet.
 func (w *world) replica() *checks.Checks {
 	return &checks.Checks{
-		Options:  checks.Options{GitHub: w.hub, Store: w.store, After: time.Minute},
-		Waiting:  func(context.Context, time.Time) ([]policy.Wait, bool, error) { return w.waits, w.more, nil },
-		Refusals: func(context.Context, string) ([]lifecycle.Event, string, error) { return w.refusals, "next", nil },
-		Ops:      op.NewDriver(w.store, hclog.NewNullLogger(), rand.New(rand.NewPCG(1, 1)), nil, nil), Log: hclog.NewNullLogger(),
+		Options: checks.Options{GitHub: w.hub, Store: w.store, After: time.Minute},
+		Waiting: func(context.Context, time.Time) ([]policy.Wait, bool, error) { return w.waits, w.more, nil },
+		Refusals: func(context.Context, string, time.Time) ([]lifecycle.Event, string, error) {
+			return w.refusals, "next", nil
+		},
+		Ops: op.NewDriver(w.store, hclog.NewNullLogger(), rand.New(rand.NewPCG(1, 1)), nil, nil), Log: hclog.NewNullLogger(),
 	}
 }
 
@@ -362,6 +364,26 @@ func TestManyRunsAtOnce(t *testing.T) {
 	}
 	w.waits, w.hub.said = nil, nil
 	w.more = true
+	w.fine(w.sweep())
+	if n := len(w.hub.said); n != 10 {
+		t.Errorf("%d refusals were written at once", n)
+	}
+}
+
+// TestAReplicaThatBegins finds the check runs of refusals before it, and has all writes left for those after that.
+func TestAReplicaThatBegins(t *testing.T) {
+	w := newWorld(t)
+	for i := range 50 {
+		run := fmt.Sprint("x", i)
+		w.refusals = append(w.refusals, lifecycle.Event{Repository: "acme/app", RunID: run, Action: lifecycle.ActionRefuseJob})
+		w.hub.made[run+string(checkrun.Refusal)] = checkrun.Found{ID: int64(i + 1)}
+	}
+	w.fine(w.sweep())
+	w.said()
+	w.refusals = nil
+	for i := range 20 {
+		w.refusals = append(w.refusals, lifecycle.Event{Repository: "acme/app", RunID: fmt.Sprint("y", i), Action: lifecycle.ActionRefuseJob})
+	}
 	w.fine(w.sweep())
 	if n := len(w.hub.said); n != 10 {
 		t.Errorf("%d refusals were written at once", n)

@@ -14,12 +14,12 @@ import (
 )
 
 // readRefusals reads on in the history.
-func (s *Sweep) readRefusals(ctx context.Context, _ time.Time) (op.Progress, error) {
+func (s *Sweep) readRefusals(ctx context.Context, now time.Time) (op.Progress, error) {
 	c := s.env
 	if c.Refusals == nil || c.After == 0 {
 		return op.Done, nil
 	}
-	refused, place, err := c.Refusals(ctx, c.place)
+	refused, place, err := c.Refusals(ctx, c.place, now)
 	if err != nil {
 		return op.Again, fmt.Errorf("list refused jobs: %w", err)
 	}
@@ -45,7 +45,7 @@ func (c *Checks) note(e lifecycle.Event) {
 // refusal begins the check run of the refused job that waits longest. While GitHub does not answer, the job waits on.
 func (s *Sweep) refusal(ctx context.Context, now time.Time) (op.Progress, error) {
 	c := s.env
-	if len(c.refused) == 0 || !c.refusals.AllowN(now, 1) {
+	if len(c.refused) == 0 || c.refusals.TokensAt(now) < 1 || !c.looks.AllowN(now, 1) {
 		return op.Done, nil
 	}
 	head, err := c.GitHub.RunHead(ctx, c.refused[0].Repository, c.refused[0].RunID)
@@ -68,6 +68,7 @@ func (s *Sweep) findRefusal(ctx context.Context, now time.Time) (op.Progress, er
 
 func (s *Sweep) createRefusal(ctx context.Context, now time.Time) (op.Progress, error) {
 	e := s.env.refused[0]
+	s.env.refusals.AllowN(now, 1)
 	content := checks.Refused(lifecycle.Reason{Code: e.Code, Text: e.Reason})
 	_, err := s.env.GitHub.CreateCheck(ctx, e.Repository, e.RunID, s.head, checkrun.Refusal, content)
 	return s.refusalDone(now, err)
