@@ -63,7 +63,7 @@ var answers = map[string]answer{
 	"What happens at night?": {
 		req: &remudav1.PlanScaleDownRequest{DecideTime: timestamppb.New(noon.Add(14 * time.Hour))}, path: "/ui/plan?at=02:00",
 		same:    []string{itsHost, "2026-11-28T02:00:00Z", "idle, beyond the 0 that are kept so for its owner"},
-		command: "default  1       fresh hosts", message: `{"pool":"default","wantedFreshCount":1}`, page: "default 1 fresh hosts",
+		command: "default  1       fresh host", message: `{"pool":"default","wantedFreshCount":1}`, page: "default 1 fresh host",
 	},
 	"What would a refresh do?": {req: &remudav1.RefreshRequest{DryRun: true}, path: "/ui/plan", same: []string{"i-orphan", "an orphan that has no runner id"}},
 	"What did it cost, and who used it?": {

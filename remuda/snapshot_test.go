@@ -226,7 +226,7 @@ func TestSnapshotSaysWhatItLacks(t *testing.T) {
 	}
 	for command, want := range map[string]said{
 		"why i-busy": {0, "GitHub could not be asked about runner remuda-1-i-busy: the snapshot has no answer of GitHub about it.", "as it was at 2026-11-27T12:00:00Z"},
-		"why i-held": {0, "EC2 could not be asked about its machine: describe 1 machines: the snapshot has no answer about it.", ""},
+		"why i-held": {0, "EC2 could not be asked about its machine: describe 1 machine: the snapshot has no answer about it.", ""},
 		"cost":       {1, "", "it has no prices"},
 		"services":   {1, "", "a snapshot has no state of services, and this fleet has render; ask its controld"},
 		"why https://github.com/acme/shop/actions/runs/51/job/1": {3, "", "A snapshot has no jobs that are over"},

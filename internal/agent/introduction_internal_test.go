@@ -76,13 +76,13 @@ func TestIntroduction(t *testing.T) {
 		"cold, for a job": {record(func(r *lifecycle.Record) {
 			cold(r)
 			ofJobPool(r)
-			r.Arrival.Wait = arrival.Wait{QueuedAt: at.Add(-30 * time.Minute), Held: "pool small has 1 of 1 hosts", HeldBy: "pool_full"}
+			r.Arrival.Wait = arrival.Wait{QueuedAt: at.Add(-30 * time.Minute), Held: "pool small has 1 of 1 host", HeldBy: "pool_full"}
 			r.Arrival.Missed = []arrival.Miss{arrival.MissTrust, arrival.MissLeaving}
 		}), []string{
 			"::group::Remuda: host i-1 (c5.large, spot, eu-west-1a), cold",
 			"The job that it was asked for was queued at 09:30:00Z. GitHub may have given it another one.",
 			"Asked for at 10:00:00Z, 30m0s after that, and launched at 10:00:01Z, 1.5s later.",
-			"What kept it (pool_full): pool small has 1 of 1 hosts.",
+			"What kept it (pool_full): pool small has 1 of 1 host.",
 			"It was launched for a job, since no idle host would do: some are kept for other repositories, some are about to end.",
 			"Nothing has run on it before. Its machine was launched at 09:00:00Z.",
 			"More: remuda why i-1",

@@ -6,6 +6,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/cli/failure"
 	"github.com/remuda-ci/remuda/internal/cli/output"
+	"github.com/remuda-ci/remuda/internal/lifecycle/plural"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
@@ -82,6 +83,6 @@ func (a *App) Drain(ctx context.Context, hosts []string, f DrainFlags) error {
 	if a.Output.ForPrograms() {
 		return output.Message(a.Stdout, a.Output, &sum)
 	}
-	_, err = fmt.Fprintf(a.Stdout, "%d drained, %d were leaving already; `remuda ps --state retiring` shows those that still serve a run.\n", sum.GetDrainedCount(), sum.GetRetiringCount())
+	_, err = fmt.Fprintf(a.Stdout, "%d drained, %s leaving already; `remuda ps --state retiring` shows those that still serve a run.\n", sum.GetDrainedCount(), plural.Of(sum.GetRetiringCount(), "was", "were"))
 	return failure.Of("write answer", err)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/cli/failure"
 	"github.com/remuda-ci/remuda/internal/cli/output"
 	"github.com/remuda-ci/remuda/internal/cli/view"
+	"github.com/remuda-ci/remuda/internal/lifecycle/plural"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
@@ -39,7 +40,7 @@ func (a *App) Plan(ctx context.Context, at string) error {
 			return output.Message(a.Stdout, a.Output, resp)
 		}
 		if n := resp.GetMoreDecisions(); n > 0 {
-			fmt.Fprintf(a.Stderr, "%d more hosts are left out.\n", n)
+			fmt.Fprintf(a.Stderr, "%s left out.\n", plural.Of(n, "more host is", "more hosts are"))
 		}
 		if at != "" {
 			if err := a.print(view.PoolPlans(resp), ""); err != nil {

@@ -108,7 +108,7 @@ func (w *world) settled(r lifecycle.Record) lifecycle.Request {
 			Labels: r.Labels, JobsOf: r.JobsOf, MaxRuntime: r.MaxRuntime, Timeout: 5 * time.Minute,
 		},
 		Taken:   []lifecycle.Taken{{HostKey: r.HostKey, InstanceID: r.InstanceID, Reused: true}},
-		Outcome: lifecycle.OutcomeReady, Reason: "all 1 hosts are ready",
+		Outcome: lifecycle.OutcomeReady, Reason: "1 of 1 host is ready",
 		CreatedAt: now, Deadline: now.Add(5 * time.Minute), ExpiresAt: now.Add(7 * 24 * time.Hour),
 	}
 }

@@ -304,7 +304,7 @@ func TestWhatKeptAJob(t *testing.T) {
 				w.until("the first job runs", time.Minute, w.ran(1))
 			},
 			after: func(context.Context, *world) { time.Sleep(30 * time.Minute) },
-			code:  lifecycle.ReasonPoolFull, text: "pool jobs has 1 of 1 hosts, its maximum, and 1 of them are at work",
+			code:  lifecycle.ReasonPoolFull, text: "pool jobs has 1 of 1 host, its maximum, and it is at work",
 		},
 		"a pause": {
 			before: func(ctx context.Context, w *world) { w.pause(ctx, jobPool, true) },

@@ -52,7 +52,7 @@ func TestExplainAHost(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		want := []string{
 			"Host i-1 (c5.large, large, on-demand, local-a) of pool default is idle (pooled) since 00:01:00Z (2m0s ago): deregistered and clean.",
-			"It was launched at 00:00:00Z (3m0s ago), has served 1 runs and may serve the next of acme/app.",
+			"It was launched at 00:00:00Z (3m0s ago), has served 1 run and may serve the next of acme/app.",
 			"Its agent was last heard at 00:03:00Z (0s ago): UD_REMOVE_REG_OK, no job runs.",
 			"EC2 says that its machine runs.",
 			"It is kept: idle: waiting for a run.",
@@ -107,7 +107,7 @@ func TestExplainAHostThroughItsLife(t *testing.T) {
 		w.says(ctx, id, "it says: first.")
 		w.set(func() { w.busy[host.HostKey] = false })
 		time.Sleep(10 * time.Minute)
-		w.says(ctx, id, "is terminated since", "served 1 runs", "Its agent's reports are ignored", "EC2 confirmed the end", "Nothing is left to be done for it", "forget")
+		w.says(ctx, id, "is terminated since", "served 1 run", "Its agent's reports are ignored", "EC2 confirmed the end", "Nothing is left to be done for it", "forget")
 	})
 }
 
@@ -335,7 +335,7 @@ func TestExplainAHostThatScaleDownMayEnd(t *testing.T) {
 		"old":       {policy.ScaleDown{}, false, "Each scale-down, every 5m0s, may end it, if it is idle."},
 		"confirmed": {policy.ScaleDown{IdleConfirmation: time.Minute}, false, "may mark it as idle, if it is, and end it 1m0s later if it is still."},
 		"kept": {policy.ScaleDown{Idle: []policy.Period{night}}, false,
-			"may end it, if it is idle. Of each owner 1 idle stay while * 22-6 * * * Europe/Amsterdam holds, as it does now."},
+			"may end it, if it is idle. Of each owner 1 idle host stays while * 22-6 * * * Europe/Amsterdam holds, as it does now."},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

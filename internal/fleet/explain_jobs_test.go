@@ -32,7 +32,7 @@ func TestExplainTellsOfJobs(t *testing.T) {
 				fmt.Sprintf(`Job 1 "build" runs on %s since `, host.RunnerName),
 				fmt.Sprintf("Host %s (c5.large) is running since ", host.InstanceID),
 				`Job 2 "build" waits for job pool jobs since `,
-				"Why: pool jobs has 1 of 1 hosts, its maximum, and 1 of them are at work (pool_full), since 00:00:00Z. It gets a host when one of them is free.",
+				"Why: pool jobs has 1 of 1 host, its maximum, and it is at work (pool_full), since 00:00:00Z. It gets a host when one of them is free.",
 				"00:00:00Z start_job: job 1 \"build\" started on " + host.RunnerName + ", ",
 			} {
 				if i >= len(e.Sentences) || !strings.HasPrefix(e.Sentences[i], want) {

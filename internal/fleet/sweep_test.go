@@ -406,7 +406,7 @@ func TestExplain(t *testing.T) {
 			t.Fatal(err)
 		}
 		text := strings.Join(e.Sentences, "\n")
-		for _, part := range []string{"asked for 1 large on-demand hosts", "is running", "created → running", "launched for run 1"} {
+		for _, part := range []string{"asked for 1 large on-demand host", "is running", "created → running", "launched for run 1"} {
 			if !strings.Contains(text, part) {
 				t.Errorf("the explanation lacks %q:\n%s", part, text)
 			}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle/plural"
 )
 
 // The classes of error that adapters return and callers test with errors.Is.
@@ -34,7 +36,7 @@ type ShortageError struct {
 }
 
 func (e *ShortageError) Error() string {
-	return fmt.Sprintf("launch %d hosts: got %d: %s", e.Ordered, e.Got, e.Reason)
+	return fmt.Sprintf("launch %s: got %d: %s", plural.Of(e.Ordered, "host", "hosts"), e.Got, e.Reason)
 }
 
 // TransitionError is a transition that the table does not allow.

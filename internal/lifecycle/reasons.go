@@ -7,6 +7,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/lifecycle/fleethold"
 	"github.com/remuda-ci/remuda/internal/lifecycle/line"
+	"github.com/remuda-ci/remuda/internal/lifecycle/plural"
 )
 
 // This file has the sentences of Decide, each with its code.
@@ -171,7 +172,7 @@ func (v decider) deregistrationDelayed() Reason {
 }
 
 func (v decider) usedUp() Reason {
-	return Because(ReasonMaxUses, "served %d runs, the most that its pool allows", v.Record.Uses)
+	return Because(ReasonMaxUses, "served %s, the most that its pool allows", plural.Of(v.Record.Uses, "run", "runs"))
 }
 
 // retiring is why a retiring host leaves.

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/remuda-ci/remuda/internal/lifecycle/plural"
 	"github.com/remuda-ci/remuda/internal/recent"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
@@ -55,7 +56,8 @@ func (p *page) history(ctx context.Context, r *http.Request) (view, error) {
 		v.Text = append(v.Text, "There was no host in this time.")
 		return v, nil
 	}
-	v.Text = append(v.Text, fmt.Sprintf("%d hosts changed, and come first, the last one at the top. %d did not.", len(h.changed), h.same))
+	v.Text = append(v.Text, fmt.Sprintf("%s first, the last one at the top. %d did not.",
+		plural.Of(len(h.changed), "host changed, and comes", "hosts changed, and come"), h.same))
 	v.Chart = &chart{From: h.from, To: h.to, Slider: h.counts}
 	if r.URL.Query().Has(unchanged) || len(h.changed) == 0 {
 		err := p.sameHosts(ctx, r, &v, h)

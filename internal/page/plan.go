@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	views "github.com/remuda-ci/remuda/internal/cli/view"
+	"github.com/remuda-ci/remuda/internal/lifecycle/plural"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
@@ -43,7 +44,7 @@ func (p *page) plan(ctx context.Context, r *http.Request) (view, error) {
 			resp.GetDecideTime().AsTime().UTC().Format(time.RFC3339), read)}
 	}
 	if n := resp.GetMoreDecisions(); n > 0 {
-		v.Text = append(v.Text, fmt.Sprintf("%d more are left out; remuda plan has them.", n))
+		v.Text = append(v.Text, plural.Of(n, "more is", "more are")+" left out; remuda plan has "+plural.Word(n, "it.", "them."))
 	}
 	v.Tables = []htmlTable{
 		tableOf("What the schedules want", views.PoolPlans(resp), ""),

@@ -194,7 +194,7 @@ func TestBalanceSaysWhy(t *testing.T) {
 	want := []policy.Move{
 		{Kind: policy.MoveEnd, Slot: 1, Code: lifecycle.ReasonHostOver, Reason: "its host is over"},
 		{Kind: policy.MoveAssign, Job: job, Code: lifecycle.ReasonJobWaiting, Reason: "job 7 waits and no host of acme is free"},
-		{Kind: policy.MoveAssign, Job: lifecycle.Job{Repository: "acme/app", Scope: "acme"}, Code: lifecycle.ReasonPoolMinimum, Reason: "0 of at least 1 hosts wait for a job"},
+		{Kind: policy.MoveAssign, Job: lifecycle.Job{Repository: "acme/app", Scope: "acme"}, Code: lifecycle.ReasonPoolMinimum, Reason: "0 of at least 1 host waits for a job"},
 		{Kind: policy.MoveReturn, Slot: 2, Code: lifecycle.ReasonUnclaimed, Reason: "no job has needed its host for 5m0s"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

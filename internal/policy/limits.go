@@ -7,6 +7,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
+	"github.com/remuda-ci/remuda/internal/lifecycle/plural"
 )
 
 // Limits bound how many hosts may serve the runs of one repository and of one owner at once; 0: any number.
@@ -50,7 +51,7 @@ func PoolLimit(pool string, maximum int) Limit {
 
 // String describes the limit in a sentence.
 func (l Limit) String() string {
-	return fmt.Sprintf("%s allows %s %s at once", l.Key, l.Of, plural(l.Hosts, "host", "hosts"))
+	return fmt.Sprintf("%s allows %s %s at once", l.Key, l.Of, plural.Of(l.Hosts, "host", "hosts"))
 }
 
 // BelowMinimum finds a limit below the minimum of a request. Such a request could wait forever.
@@ -98,14 +99,14 @@ func (r Quota) Reason(q lifecycle.Request, needs int) string {
 	case left == 0:
 		s += "none is left: "
 	case needs > left:
-		s += fmt.Sprintf("%s where %d are needed: ", areLeft(left), needs)
+		s += fmt.Sprintf("%s where %s needed: ", areLeft(left), plural.Of(needs, "is", "are"))
 	default:
 		s += areLeft(left) + ": "
 	}
 	return s + r.holders(q.Repository)
 }
 
-func areLeft(n int) string { return plural(n, "is left", "are left") }
+func areLeft(n int) string { return plural.Of(n, "is left", "are left") }
 
 // holders says who has the hosts, the runs with the most first.
 func (r Quota) holders(repository string) string {
@@ -127,9 +128,11 @@ func (r Quota) holders(repository string) string {
 		runs[i].hosts += e.Hosts
 	}
 	slices.SortStableFunc(runs, func(a, b holder) int { return b.hosts - a.hosts })
-	one, many, other := "run %s has %d", "%d more runs of %s have %d", "others have %d"
+	unnamed := len(runs) - runsNamed
+	more := plural.Of(unnamed, "more run", "more runs")
+	one, many, other := "run %s has %d", more+" of %s "+plural.Word(unnamed, "has", "have")+" %d", "others have %d"
 	if r.Limit.Kind == ledger.OfPool { // its hosts may serve other runs by now, or none
-		one, many, other = "for run %s %d were launched", "for %d more runs of %s %d", "for others %d"
+		one, many, other = "for run %s %d were launched", "for "+more+" of %s %d", "for others %d"
 	}
 	var parts []string
 	rest := 0
@@ -141,7 +144,7 @@ func (r Quota) holders(repository string) string {
 		}
 	}
 	if rest > 0 {
-		parts = append(parts, fmt.Sprintf(many, len(runs)-runsNamed, repository, rest))
+		parts = append(parts, fmt.Sprintf(many, repository, rest))
 	}
 	if others > 0 {
 		parts = append(parts, fmt.Sprintf(other, others))

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/plural"
 )
 
 // This file has the sentences of scale-down, warm pools, job pools and services, each with its code.
@@ -113,7 +114,7 @@ func jobWaiting(j lifecycle.Job) lifecycle.Reason {
 }
 
 func poolMinimum(n, minimum int) lifecycle.Reason {
-	return because(lifecycle.ReasonPoolMinimum, "%d of at least %d hosts wait for a job", n, minimum)
+	return because(lifecycle.ReasonPoolMinimum, "%d of at least %s for a job", n, plural.Of(minimum, "host waits", "hosts wait"))
 }
 
 func unclaimed(d time.Duration) lifecycle.Reason {
@@ -145,15 +146,15 @@ var (
 )
 
 func jobsRunning(n int) lifecycle.Reason {
-	return because(lifecycle.ReasonJobsRunning, "%s worked on", plural(n, "job is", "jobs are"))
+	return because(lifecycle.ReasonJobsRunning, "%s worked on", plural.Of(n, "job is", "jobs are"))
 }
 
 // jobsWaiting is why a service for which something waits is to have so many runners.
 func (p ServicePolicy) jobsWaiting(f ServiceFacts, wanted int) lifecycle.Reason {
-	queued, runners := *f.Queued, plural(f.Desired, "runner", "runners")
-	wait := plural(queued, "job waits", "jobs wait")
+	queued, runners := *f.Queued, plural.Of(f.Desired, "runner", "runners")
+	wait := plural.Of(queued, "job waits", "jobs wait")
 	if f.More {
-		wait = fmt.Sprintf("%d or more jobs wait", queued)
+		wait = fmt.Sprintf("%d or more jobs wait", queued) // a full page of the table: never one
 	}
 	switch {
 	case f.Busy == nil && f.Desired > 0:
@@ -173,12 +174,4 @@ func (p ServicePolicy) jobsWaiting(f ServiceFacts, wanted int) lifecycle.Reason 
 // serviceIdle is why a service without work is kept or ends: at says at which of its checks.
 func serviceIdle(at string, checks ...any) lifecycle.Reason {
 	return because(lifecycle.ReasonServiceIdle, "nothing waits and nothing is worked on, at "+at, checks...)
-}
-
-// plural is a number with the word for one or for more.
-func plural(n int, one, more string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, more)
 }

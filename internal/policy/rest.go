@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/plural"
 )
 
 // Rest decides whether a pooled host rests, which has waited for lifecycle.Policy.RestAfter. newest are the hosts that the same runs could
@@ -31,7 +32,7 @@ func Rest(p lifecycle.Policy, newest []lifecycle.Record, r lifecycle.Record, now
 		keep.Reason = fmt.Sprintf("idle: waiting for a run, and one of the %d that stay awake", p.Awake)
 	default:
 		keep.Action, keep.Code = lifecycle.ActionRest, lifecycle.ReasonSpare
-		keep.Reason = fmt.Sprintf("it has waited for %s, and %d newer hosts are awake", now.Sub(r.PooledAt).Round(time.Second), newer)
+		keep.Reason = fmt.Sprintf("it has waited for %s, and %s awake", now.Sub(r.PooledAt).Round(time.Second), plural.Of(newer, "newer host is", "newer hosts are"))
 	}
 	return keep
 }

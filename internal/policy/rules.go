@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/plural"
 )
 
 // Rule is what the workflows of one repository, or of all repositories of one
@@ -187,7 +188,7 @@ func (r Rule) refusesSpec(_ Origin, s lifecycle.Spec) string {
 	case len(r.ResourceClasses) > 0 && !slices.Contains(r.ResourceClasses, s.ResourceClass):
 		return fmt.Sprintf("resource class %s is none of %v, which the rule of %s allows", s.ResourceClass, r.ResourceClasses, r.subject())
 	case s.Count < 1 || s.Count > r.MaxHosts:
-		return fmt.Sprintf("%d hosts are more than the %d that the rule of %s allows a run", s.Count, r.MaxHosts, r.subject())
+		return fmt.Sprintf("%s more than the %d that the rule of %s allows a run", plural.Of(s.Count, "host is", "hosts are"), r.MaxHosts, r.subject())
 	case r.MaxRuntime > 0 && (s.MaxRuntime <= 0 || s.MaxRuntime > r.MaxRuntime):
 		return fmt.Sprintf("a runtime of %s is more than the %s that the rule of %s allows", s.MaxRuntime, r.MaxRuntime, r.subject())
 	}

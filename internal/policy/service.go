@@ -1,6 +1,9 @@
 package policy
 
-import "github.com/remuda-ci/remuda/internal/lifecycle"
+import (
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/plural"
+)
 
 // ServicePolicy is how a service of runners in containers is scaled.
 type ServicePolicy struct {
@@ -100,13 +103,13 @@ func (p ServicePolicy) needed(queued int) int {
 // idle: nothing waits, nothing is worked on, and there are runners.
 func (p ServicePolicy) idle(f ServiceFacts) ServiceDecision {
 	if f.Between {
-		return f.keep(f.IdleChecks, serviceIdle("%d of %d checks; this look is not one of them", f.IdleChecks, p.IdleChecks))
+		return f.keep(f.IdleChecks, serviceIdle("%d of %s; this look is not one of them", f.IdleChecks, plural.Of(p.IdleChecks, "check", "checks")))
 	}
 	checks := min(max(f.IdleChecks, 0)+1, max(p.IdleChecks, 1))
 	if checks < p.IdleChecks {
 		return f.keep(checks, serviceIdle("%d of %d checks in a row", checks, p.IdleChecks))
 	}
-	why := serviceIdle("%d checks in a row", checks)
+	why := serviceIdle("%s in a row", plural.Of(checks, "check", "checks"))
 	return ServiceDecision{Action: ServiceScaleIn, IdleChecks: checks, Code: why.Code, Reason: why.Text}
 }
 

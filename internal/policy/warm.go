@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/plural"
 )
 
 // WarmPolicy is how many hosts that no run has used a pool keeps ready for the next run of any repository.
@@ -146,7 +147,7 @@ func (d *WarmDecision) launch(p WarmPolicy, f WarmFacts, missing int, now time.T
 	live := len(f.Hosts) + f.Others
 	if room := max(*p.Maximum-live, 0); room < missing {
 		d.Launch, d.Full = room, true
-		d.because(lifecycle.ReasonPoolFull, ", and room for %d: the pool has %d of at most %d hosts", room, live, *p.Maximum)
+		d.because(lifecycle.ReasonPoolFull, ", and room for %d: the pool has %d of at most %s", room, live, plural.Of(*p.Maximum, "host", "hosts"))
 	}
 }
 

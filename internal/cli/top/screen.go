@@ -12,6 +12,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/cli/table"
 	"github.com/remuda-ci/remuda/internal/cli/view"
+	"github.com/remuda-ci/remuda/internal/lifecycle/plural"
 )
 
 // around is how many lines are not the list: the sum, the news, the head of the table and the keys.
@@ -67,7 +68,7 @@ func (m *Model) sum() string {
 			busy++
 		}
 	}
-	parts := []string{fmt.Sprintf("%d hosts, %d busy", len(m.Hosts), busy)}
+	parts := []string{fmt.Sprintf("%s, %d busy", plural.Of(len(m.Hosts), "host", "hosts"), busy)}
 	for _, state := range slices.SortedFunc(maps.Keys(states), func(a, b string) int {
 		return slices.Index(view.States, a) - slices.Index(view.States, b)
 	}) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/cli/table"
+	"github.com/remuda-ci/remuda/internal/lifecycle/plural"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
@@ -160,7 +161,7 @@ func amount(dollars float64) string {
 func CostNotes(report *remudav1.GetCostResponse) []string {
 	var notes []string
 	if n := report.GetMoreRows(); n > 0 {
-		notes = append(notes, fmt.Sprintf("%d more rows are in the total; --rows shows more.", n))
+		notes = append(notes, plural.Of(n, "more row is", "more rows are")+" in the total; --rows shows more.")
 	}
 	if types := report.GetUnpricedTypes(); len(types) > 0 {
 		notes = append(notes, fmt.Sprintf("No price is known of %s: set cost.prices in controld's configuration.", some(types)))
@@ -178,7 +179,7 @@ func some(list []string) string {
 	for i, one := range list {
 		switch {
 		case i == most:
-			return fmt.Sprintf("%s and %d others", text, len(list)-most)
+			return text + " and " + plural.Of(len(list)-most, "other", "others")
 		case i > 0:
 			text += ", "
 		}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/cli/table"
+	"github.com/remuda-ci/remuda/internal/lifecycle/plural"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
@@ -30,7 +31,7 @@ func PoolPlans(resp *remudav1.PlanScaleDownResponse) table.Table {
 	when := resp.GetDecideTime().AsTime().UTC().Format(time.RFC3339)
 	t := table.Table{Head: []string{"AT", "POOL", "WANTED", "OF"}}
 	for _, p := range resp.GetPools() {
-		t.Rows = append(t.Rows, table.Row(when, p.GetPool(), fmt.Sprint(p.GetWantedFreshCount()), "fresh hosts"))
+		t.Rows = append(t.Rows, table.Row(when, p.GetPool(), fmt.Sprint(p.GetWantedFreshCount()), plural.Word(p.GetWantedFreshCount(), "fresh host", "fresh hosts")))
 	}
 	t.Rows = append(t.Rows, table.Row(when, "", fmt.Sprint(resp.GetKeptIdleCount()), "idle hosts of each owner, at most"))
 	return t

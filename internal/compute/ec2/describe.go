@@ -16,6 +16,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/aws"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/plural"
 )
 
 // EC2's limits: values of a filter, ids of a status call, instances of a page.
@@ -41,7 +42,7 @@ func valid(ids []string) []string {
 // Describe returns each machine asked for, in that order. One that EC2 does not know is gone, unless this
 // process launched it within the last minutes: then EC2 does not show it yet, and it is pending.
 func (c *Compute) Describe(ctx context.Context, instanceIDs []string) ([]lifecycle.Machine, error) {
-	what := fmt.Sprintf("describe %d machines", len(instanceIDs))
+	what := "describe " + plural.Of(len(instanceIDs), "machine", "machines")
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}

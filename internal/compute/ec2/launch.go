@@ -16,13 +16,14 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/aws"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/plural"
 )
 
 // Launch starts the machines of an order in one call, which EC2 takes for any count that a request may have.
 // The order's token makes a repeat the same launch. What came short is a *lifecycle.ShortageError beside the
 // machines that came; what no later order would cure is lifecycle.ErrRefused.
 func (c *Compute) Launch(ctx context.Context, o lifecycle.LaunchOrder) ([]lifecycle.Machine, error) {
-	what := fmt.Sprintf("launch %d machines of pool %s", o.Count, o.Pool)
+	what := fmt.Sprintf("launch %s of pool %s", plural.Of(o.Count, "machine", "machines"), o.Pool)
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}

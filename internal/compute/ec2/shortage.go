@@ -13,6 +13,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/aws"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/plural"
 )
 
 // Codes with a meaning of their own for a launch.
@@ -161,7 +162,7 @@ func named(o lifecycle.LaunchOrder, names []string) string {
 	}
 	text := strings.Join(names[:min(namedTypes, len(names))], ", ")
 	if more := len(names) - namedTypes; more > 0 {
-		text += fmt.Sprintf(" and %d more types", more)
+		text += " and " + plural.Of(more, "more type", "more types")
 	}
 	return text
 }

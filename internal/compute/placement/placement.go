@@ -15,6 +15,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/compute/catalogue"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/plural"
 )
 
 // Plan is what an order became. The same order, made again, gets the same plan, so a plan
@@ -216,7 +217,7 @@ func (l Limits) allFull(o lifecycle.LaunchOrder, types []catalogue.Type) string 
 	}
 	sentence := fmt.Sprintf("no %s capacity of %s", o.UsageClass, strings.Join(names, ", "))
 	if more := len(types) - len(names); more > 0 {
-		sentence += fmt.Sprintf(" and %d more types", more)
+		sentence += " and " + plural.Of(more, "more type", "more types")
 	}
 	return sentence + " in " + strings.Join(l.zones(), ", ")
 }

@@ -77,7 +77,7 @@ func TestAJobsLogSaysHowItsHostCame(t *testing.T) {
 			`Nothing has run on it before\.`,
 		},
 		"6202": {
-			`What kept it \(pool_full\): pool small has 1 of 1 hosts, its maximum, and 1 of them are at work\.`,
+			`What kept it \(pool_full\): pool small has 1 of 1 host, its maximum, and it is at work\.`,
 			`It waited, clean, in pool small\.`,
 			`One run was on it before(: run 6201 of acme/shop)?, and it was reset after that\.`, // not named if its webhook came late
 		},

@@ -69,7 +69,7 @@ func TestCheckRuns(t *testing.T) {
 	s.from("acme/web", "8002", "small", local.Origin{})
 	s.from("acme/site", "8003", "smal", local.Origin{})
 	s.eventually(func() string {
-		return s.hasCheck("acme/web", "8002", "queued", "", "pool small has 1 of 1 hosts, its maximum")
+		return s.hasCheck("acme/web", "8002", "queued", "", "pool small has 1 of 1 host, its maximum")
 	})
 	s.eventually(func() string { return s.hasCheck("acme/site", "8003", "completed", "action_required", "small") })
 	if checks, err := s.checksOf(repository, "8001"); err != nil || len(checks) > 0 {

@@ -87,7 +87,7 @@ func TestTheSameReasonEverywhere(t *testing.T) {
 		check           string // the state and the conclusion of its check run; empty: it has none
 	}{
 		"a misspelled label": {repository, "6001", lifecycle.ReasonLabelUnknown, `no pool has the label "smal"; did you mean small, of pool small?`, `remuda_jobs_unserved_total{code="label_unknown"} 1`, "completed action_required"},
-		"a full pool":        {repository, "6003", lifecycle.ReasonPoolFull, "pool small has 1 of 1 hosts, its maximum", `remuda_jobs_waiting_reason{code="pool_full",pool="small"} 1`, "queued "},
+		"a full pool":        {repository, "6003", lifecycle.ReasonPoolFull, "pool small has 1 of 1 host, its maximum", `remuda_jobs_waiting_reason{code="pool_full",pool="small"} 1`, "queued "},
 		"a limit":            {"acme/limited", "6005", lifecycle.ReasonQuota, "limits.hosts_per_repository allows acme/limited 2 hosts at once, and none is left", `remuda_requests_waiting{code="quota",pool="default"} 1`, "queued "},
 		"no spot":            {"acme/spotty", "6006", lifecycle.ReasonShortage, "the last launch was short", `remuda_requests_waiting{code="shortage",pool="default"} 1`, "queued "},
 		"a budget":           {"acme/spent", "6008", lifecycle.ReasonBudgetUsedUp, "limits.budgets allows repository acme/spent $0.01", `remuda_jobs_waiting_reason{code="budget_used_up",pool="costly"} 1`, "queued "},
@@ -132,7 +132,7 @@ func TestTheSameReasonEverywhere(t *testing.T) {
 	s.eventually(func() string {
 		return s.hasCheck(repository, "6003", "completed", "neutral", "nothing waits for hosts any more")
 	})
-	s.logSays("6003", lifecycle.ReasonPoolFull, "pool small has 1 of 1 hosts, its maximum")
+	s.logSays("6003", lifecycle.ReasonPoolFull, "pool small has 1 of 1 host, its maximum")
 	s.logSays("6005", lifecycle.ReasonQuota, "limits.hosts_per_repository allows acme/limited 2 hosts at once, and none is left")
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle/fleethold"
 	"github.com/remuda-ci/remuda/internal/lifecycle/listing"
 	"github.com/remuda-ci/remuda/internal/lifecycle/pause"
+	"github.com/remuda-ci/remuda/internal/lifecycle/plural"
 	"github.com/remuda-ci/remuda/internal/policy"
 	"github.com/remuda-ci/remuda/internal/policy/budget"
 	"github.com/remuda-ci/remuda/internal/policy/waiting"
@@ -129,8 +130,8 @@ func requestSentence(q lifecycle.Request, why waiting.Answer, now time.Time) str
 
 func askedSentence(q lifecycle.Request, why waiting.Answer, now time.Time) string {
 	s := q.Spec
-	asked := fmt.Sprintf("Request %s%s asked for %d %s %s hosts (at least %d) of pool %s at %s",
-		q.RequestID, ofAttempt(s.RunAttempt), s.Count, s.ResourceClass, s.UsageClass, s.MinimumCount, s.Pool, hosts.ClockTime(q.CreatedAt))
+	asked := fmt.Sprintf("Request %s%s asked for %d %s %s %s%s of pool %s at %s", q.RequestID, ofAttempt(s.RunAttempt), s.Count, s.ResourceClass, s.UsageClass,
+		plural.Word(s.Count, "host", "hosts"), atLeast(s), s.Pool, hosts.ClockTime(q.CreatedAt))
 	switch q.Outcome {
 	case lifecycle.OutcomeReady:
 		return fmt.Sprintf("%s and got %d.%s", asked, len(q.Taken), releasedPart(q))
@@ -145,6 +146,14 @@ func askedSentence(q lifecycle.Request, why waiting.Answer, now time.Time) strin
 	}
 	return fmt.Sprintf("%s; it has taken %d, with %s left: %s%s. %s",
 		asked, len(q.Taken), max(0, q.Deadline.Sub(now)).Round(time.Second), why.Text, sinceOf(why), why.Next)
+}
+
+// atLeast says how many of several hosts are enough.
+func atLeast(s lifecycle.Spec) string {
+	if s.Count == 1 {
+		return ""
+	}
+	return fmt.Sprintf(" (at least %d)", s.MinimumCount)
 }
 
 // ofAttempt names the attempt of a run that a request is of, where it is known.
@@ -374,7 +383,7 @@ func (t *hostExplainer) keptIdle() string {
 	if period.TimeZone != "" {
 		cron += " " + period.TimeZone
 	}
-	return fmt.Sprintf(" Of each owner %d idle stay while %s holds, as it does now.", period.IdleCount, cron)
+	return fmt.Sprintf(" Of each owner %s while %s holds, as it does now.", plural.Of(period.IdleCount, "idle host stays", "idle hosts stay"), cron)
 }
 
 // warm says why a fresh host is there, which no run has asked for: how many its
@@ -396,11 +405,8 @@ func (t *hostExplainer) warm() string {
 }
 
 func freshHosts(n int) string {
-	switch n {
-	case 0:
+	if n == 0 {
 		return "no fresh host"
-	case 1:
-		return "1 fresh host"
 	}
-	return fmt.Sprintf("%d fresh hosts", n)
+	return plural.Of(n, "fresh host", "fresh hosts")
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle/fleethold"
 	"github.com/remuda-ci/remuda/internal/lifecycle/jobname"
 	"github.com/remuda-ci/remuda/internal/lifecycle/line"
+	"github.com/remuda-ci/remuda/internal/lifecycle/plural"
 )
 
 // OfRun names a workflow run.
@@ -210,11 +211,11 @@ func (t *hostExplainer) work() string {
 	case r.RunID != "":
 		return fmt.Sprintf("%s and serves run %s of %s, %sfor request %s, as its assignment %d.", life, r.RunID, r.Repository, attempt(r.RunAttempt), r.RequestID, r.Assignment)
 	case r.State == lifecycle.StateTerminated:
-		return fmt.Sprintf("%s and served %d runs.", life, r.Uses)
+		return fmt.Sprintf("%s and served %s.", life, plural.Of(r.Uses, "run", "runs"))
 	case r.TrustKey == "":
 		return fmt.Sprintf("%s, has served no run yet and may serve any that its pool is for.", life)
 	}
-	return fmt.Sprintf("%s, has served %d runs and may serve the next of %s.", life, r.Uses, r.TrustKey)
+	return fmt.Sprintf("%s, has served %s and may serve the next of %s.", life, plural.Of(r.Uses, "run", "runs"), r.TrustKey)
 }
 
 // runs says which job the host runs, and where people see it. Empty: none is known.
@@ -291,7 +292,7 @@ func (t *hostExplainer) marks(d lifecycle.Decision) (sentences []string) {
 	note(r.ReplacedBy != "", "Request %s gets its run another host in its place.", r.ReplacedBy)
 	note(!r.OrphanAt.IsZero(), "Scale-down has marked it as an orphan since %s: GitHub did not list it.", t.when(r.OrphanAt))
 	note(!r.IdleDetectedAt.IsZero(), "Scale-down first read it as idle at %s.", t.when(r.IdleDetectedAt))
-	note(r.ClaimFailures > 0, "Its last %d registrations failed by its own fault.", r.ClaimFailures)
+	note(r.ClaimFailures > 0, "Its last %s failed by its own fault.", plural.Of(r.ClaimFailures, "registration", "registrations"))
 	return sentences
 }
 

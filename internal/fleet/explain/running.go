@@ -7,6 +7,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/listing"
+	"github.com/remuda-ci/remuda/internal/lifecycle/plural"
 	"github.com/remuda-ci/remuda/internal/recent"
 )
 
@@ -53,7 +54,7 @@ func (ex *Explainer) jobsOfSlots(ctx context.Context, records []lifecycle.Record
 	}
 	jobs, err := ex.JobStore.JobsOf(ctx, ids)
 	if err != nil {
-		return fmt.Errorf("read the jobs of %d hosts: %w", len(ids), err)
+		return fmt.Errorf("read the jobs of %s: %w", plural.Of(len(ids), "host", "hosts"), err)
 	}
 	for _, j := range jobs {
 		on[hostOf[j.ID]] = ex.runningJob(j)

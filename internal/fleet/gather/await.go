@@ -12,6 +12,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/batch"
+	"github.com/remuda-ci/remuda/internal/lifecycle/plural"
 	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
@@ -199,7 +200,7 @@ func settled(q lifecycle.Request, came *made, now time.Time) lifecycle.Request {
 	if len(came.machines) < q.Launch.Count {
 		q.Outcome = lifecycle.OutcomeShort
 	}
-	q.Reason = fmt.Sprintf("%d of %d machines were launched", len(came.machines), q.Launch.Count)
+	q.Reason = fmt.Sprintf("%d of %s launched", len(came.machines), plural.Of(q.Launch.Count, "machine was", "machines were"))
 	q.Taken = nil
 	for _, m := range came.machines {
 		q.Taken = append(q.Taken, lifecycle.Taken{HostKey: m.HostKey, InstanceID: m.InstanceID})

@@ -11,6 +11,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/listing"
+	"github.com/remuda-ci/remuda/internal/lifecycle/plural"
 	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
@@ -137,7 +138,7 @@ func (hs *Hosts) Describe(ctx context.Context, records []lifecycle.Record, now t
 	}
 	machines, err := hs.Compute.Describe(ctx, ids)
 	if err != nil {
-		return nil, fmt.Errorf("describe %d machines: %w", len(ids), err)
+		return nil, fmt.Errorf("describe %s: %w", plural.Of(len(ids), "machine", "machines"), err)
 	}
 	byID := make(map[string]lifecycle.Machine, len(machines))
 	for _, m := range machines {

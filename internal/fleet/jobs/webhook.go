@@ -13,6 +13,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/provision"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/meter"
+	"github.com/remuda-ci/remuda/internal/lifecycle/plural"
 	"github.com/remuda-ci/remuda/internal/lifecycle/runnername"
 	"github.com/remuda-ci/remuda/internal/lifecycle/slots"
 	"github.com/remuda-ci/remuda/internal/logkey"
@@ -213,7 +214,7 @@ func (h *webhookOp) runStep(ctx context.Context, now time.Time) (op.Progress, er
 		if len(h.release.Instances()) > 0 {
 			h.env.submit("release of run "+run.RunID, h.env.Provision.NewFollow(run.Repository, run.RunID, run.RunAttempt))
 		}
-		released := fmt.Sprintf("run %s is over: released %d hosts", run.RunID, len(h.release.Instances()))
+		released := fmt.Sprintf("run %s is over: released %s", run.RunID, plural.Of(len(h.release.Instances()), "host", "hosts"))
 		if lost {
 			return h.Then(h.startAgain(released))
 		}

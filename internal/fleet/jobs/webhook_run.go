@@ -12,6 +12,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/provision"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/arrival"
+	"github.com/remuda-ci/remuda/internal/lifecycle/plural"
 	"github.com/remuda-ci/remuda/internal/policy"
 	"github.com/remuda-ci/remuda/internal/policy/unserved"
 )
@@ -190,7 +191,7 @@ func (f runFacts) demand() (*provision.Demand, string) {
 	case f.job.RunAttempt < last.Spec.RunAttempt:
 		return nil, fmt.Sprintf("ignored: job %d is of attempt %d, and attempt %d has hosts", f.job.ID, f.job.RunAttempt, last.Spec.RunAttempt)
 	case hosts >= min(limit, len(f.jobs)):
-		return nil, fmt.Sprintf("run %s has %d hosts for %d jobs, and may have %d", f.job.RunID, hosts, len(f.jobs), limit)
+		return nil, fmt.Sprintf("run %s has %s for %s, and may have %d", f.job.RunID, plural.Of(hosts, "host", "hosts"), plural.Of(len(f.jobs), "job", "jobs"), limit)
 	}
 	spec := last.Spec
 	spec.RunAttempt = f.job.RunAttempt
@@ -270,8 +271,8 @@ func (h *webhookOp) byRule(ctx context.Context, facts runFacts) (*provision.Dema
 	all, _ := facts.standing("")
 	hosts, _ := facts.standing(class)
 	if all >= rule.MaxHosts || hosts >= facts.open(class) {
-		return nil, fmt.Sprintf("run %s has %d hosts, %d of class %s for %d jobs, and may have %d",
-			h.row.RunID, all, hosts, class, facts.open(class), rule.MaxHosts), nil
+		return nil, fmt.Sprintf("run %s has %s, %d of class %s for %s, and may have %d", h.row.RunID, plural.Of(all, "host", "hosts"),
+			hosts, class, plural.Of(facts.open(class), "job", "jobs"), rule.MaxHosts), nil
 	}
 	run, err := h.env.Options.GitHub.WorkflowRun(ctx, h.row.Repository, h.row.RunID)
 	switch {
@@ -307,7 +308,7 @@ func (h *webhookOp) stillAllowed(ctx context.Context, facts runFacts, d *provisi
 		return nil, fmt.Sprintf("not provisioned again: there is no rule for %s any more", h.row.Repository), nil
 	}
 	if hosts, _ := facts.standing(""); hosts >= rule.MaxHosts {
-		return nil, fmt.Sprintf("run %s has %d hosts, and may have %d", h.row.RunID, hosts, rule.MaxHosts), nil
+		return nil, fmt.Sprintf("run %s has %s, and may have %d", h.row.RunID, plural.Of(hosts, "host", "hosts"), rule.MaxHosts), nil
 	}
 	run, err := h.env.Options.GitHub.WorkflowRun(ctx, h.row.Repository, h.row.RunID)
 	if err != nil && !errors.Is(err, lifecycle.ErrNotFound) {

@@ -9,6 +9,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/hosts"
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/plural"
 	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
@@ -282,7 +283,7 @@ func (p *Provision) settle(ctx context.Context, now time.Time) (op.Progress, err
 		if q.Kind != lifecycle.RequestReplacement { // which is as attended as what it stands in for
 			q.Unattended = !p.attended && q.Kind != lifecycle.RequestForSpare // that waits for as long as it takes
 		}
-		q.Reason = fmt.Sprintf("%d of %d hosts are ready", len(ready), q.Spec.Count)
+		q.Reason = fmt.Sprintf("%d of %s ready", len(ready), plural.Of(q.Spec.Count, "host is", "hosts are"))
 		if all && p.attended && !p.reservedMore(len(ready)) {
 			q.DueAt = time.Time{}
 		}
@@ -341,8 +342,8 @@ func (p *Provision) busy(ctx context.Context, taken []lifecycle.Taken, now time.
 
 // shortReason says what was found and what was missing.
 func (p *Provision) shortReason(ready int) string {
-	why := fmt.Sprintf("%d of %d hosts were ready within %s, %d had been taken",
-		ready, p.q.Spec.Count, p.q.Spec.Timeout, len(p.q.Taken))
+	why := fmt.Sprintf("%d of %s ready within %s, %d had been taken",
+		ready, plural.Of(p.q.Spec.Count, "host was", "hosts were"), p.q.Spec.Timeout, len(p.q.Taken))
 	if p.q.Shortage != "" {
 		why += "; " + p.q.Shortage
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/quota"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
+	"github.com/remuda-ci/remuda/internal/lifecycle/plural"
 	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
@@ -109,7 +110,7 @@ func (p *Provision) callLaunch(ctx context.Context, now time.Time) (op.Progress,
 		p.launchErr = nil
 	}
 	if err != nil {
-		p.launchErr = fmt.Errorf("launch %d hosts: %w", p.q.Launch.Count, err)
+		p.launchErr = fmt.Errorf("launch %s: %w", plural.Of(p.q.Launch.Count, "host", "hosts"), err)
 		return op.Again, p.launchErr
 	}
 	return op.Again, nil
@@ -238,7 +239,7 @@ func (p *Provision) closeLaunch(ctx context.Context, now time.Time) (op.Progress
 		}
 	})
 	if err == nil && refused != nil {
-		p.launchErr = fmt.Errorf("launch %d hosts: %w", p.q.Missing(), refused)
+		p.launchErr = fmt.Errorf("launch %s: %w", plural.Of(p.q.Missing(), "host", "hosts"), refused)
 		return op.Again, p.launchErr
 	}
 	return progress, err

@@ -21,6 +21,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/quota"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/arrival"
+	"github.com/remuda-ci/remuda/internal/lifecycle/plural"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
@@ -284,7 +285,7 @@ func (p *Provision) checkRunLimit(ctx context.Context, now time.Time) (op.Progre
 		p.checkLimit, p.search = false, reserving
 		return op.Again, nil
 	case first > p.q.MaxHosts || !now.Before(p.q.Deadline):
-		return p.giveUpShort(ctx, lifecycle.Because(lifecycle.ReasonRequestShort, "run %s would have %d hosts, and may have %d at once", p.q.RunID, all, p.q.MaxHosts), now)
+		return p.giveUpShort(ctx, lifecycle.Because(lifecycle.ReasonRequestShort, "run %s would have %s, and may have %d at once", p.q.RunID, plural.Of(all, "host", "hosts"), p.q.MaxHosts), now)
 	}
 	if !slices.ContainsFunc(requests, func(q lifecycle.Request) bool { return q.RequestID == p.q.RequestID && q.Version == p.q.Version }) {
 		p.reload() // it was released, or another replica goes on with it

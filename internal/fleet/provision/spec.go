@@ -15,6 +15,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/hosts"
 	"github.com/remuda-ci/remuda/internal/fleet/ports"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/plural"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
@@ -131,7 +132,7 @@ type ShortError struct {
 }
 
 func (e *ShortError) Error() string {
-	return fmt.Sprintf("request %s: %s; at least %d are needed", e.RequestID, e.Why, e.Minimum)
+	return fmt.Sprintf("request %s: %s; at least %s needed", e.RequestID, e.Why, plural.Of(e.Minimum, "is", "are"))
 }
 
 // ReleasedError says that the run was released. A release ends all requests that were

@@ -9,6 +9,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/breaker"
+	"github.com/remuda-ci/remuda/internal/lifecycle/plural"
 	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
@@ -52,7 +53,7 @@ func (ld *Ledger) SpotPaused(ctx context.Context, q lifecycle.Request, now time.
 	if !spot.Open(b, now) {
 		return "", until, nil
 	}
-	return fmt.Sprintf("EC2 interrupted %d spot hosts or more of pool %s within %s", spot.Interruptions, q.Spec.Pool, spot.Within), b.OpenUntil, nil
+	return fmt.Sprintf("EC2 interrupted %s or more of pool %s within %s", plural.Of(spot.Interruptions, "spot host", "spot hosts"), q.Spec.Pool, spot.Within), b.OpenUntil, nil
 }
 
 // ThroughBreaker applies the breaker of its pool to the next launch of a request: on-demand

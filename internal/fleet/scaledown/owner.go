@@ -10,6 +10,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/fleethold"
+	"github.com/remuda-ci/remuda/internal/lifecycle/plural"
 	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
@@ -226,7 +227,7 @@ func deleted(id int64, v policy.HostVerdict) lifecycle.Reason {
 }
 
 func poolMinimum(n int) lifecycle.Reason {
-	return because(lifecycle.ReasonPoolMinimum, "idle, as its job pool wants it: %d hosts or more wait for a job there", n)
+	return because(lifecycle.ReasonPoolMinimum, "idle, as its job pool wants it: %s wait for a job there", plural.Of(n, "host or more", "hosts or more"))
 }
 
 func requestOpen(q lifecycle.Request) lifecycle.Reason {

@@ -12,6 +12,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/fleethold"
 	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
+	"github.com/remuda-ci/remuda/internal/lifecycle/plural"
 	"github.com/remuda-ci/remuda/internal/lifecycle/restored"
 	"github.com/remuda-ci/remuda/internal/lifecycle/silence"
 	"github.com/remuda-ci/remuda/internal/logkey"
@@ -311,7 +312,7 @@ func (s *CloudSweep) end(ctx context.Context, now time.Time) (op.Progress, error
 	}
 	s.env.Log.Warn("ending machines without a record", logkey.Instances, ids)
 	if err := s.env.Hosts.EndMachines(ctx, ids, now); errors.Is(err, lifecycle.ErrUnavailable) {
-		return op.Again, fmt.Errorf("terminate %d leaked machines: %w", len(ids), err)
+		return op.Again, fmt.Errorf("terminate %s: %w", plural.Of(len(ids), "leaked machine", "leaked machines"), err)
 	} else if err != nil {
 		s.env.Log.Warn("machines without a record not ended; tried again later", logkey.Instances, ids, logkey.Error, err)
 	}
@@ -400,7 +401,7 @@ func (s *DueSweep) endMachines(ctx context.Context, now time.Time) (op.Progress,
 	if len(ids) > 0 {
 		var held *hosts.FleetHeldError
 		if err := s.env.Hosts.EndMachines(ctx, ids, now); errors.Is(err, lifecycle.ErrUnavailable) {
-			return op.Again, fmt.Errorf("terminate %d machines: %w", len(ids), err)
+			return op.Again, fmt.Errorf("terminate %s: %w", plural.Of(len(ids), "machine", "machines"), err)
 		} else if errors.As(err, &held) {
 			s.hold = &held.Hold
 		} else if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/provision"
 	"github.com/remuda-ci/remuda/internal/fleet/quota"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/plural"
 	"github.com/remuda-ci/remuda/internal/lifecycle/warmrequest"
 	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/policy"
@@ -321,7 +322,7 @@ func (s *Sweep) reserveLaunch(ctx context.Context, now time.Time) (op.Progress, 
 func (s *Sweep) callLaunch(ctx context.Context, now time.Time) (op.Progress, error) {
 	order, late := *s.q.Launch, !now.Before(s.q.Deadline) || s.env.Pools[s.q.Spec.Pool].Warm == nil
 	if err := s.launcher.Call(ctx, s.env.Provision, s.q, late, now); err != nil {
-		s.failed(fmt.Errorf("launch %d hosts: %w", order.Count, err))
+		s.failed(fmt.Errorf("launch %s: %w", plural.Of(order.Count, "host", "hosts"), err))
 		return s.skip()
 	}
 	return op.Again, nil

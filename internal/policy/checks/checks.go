@@ -11,6 +11,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/checkrun"
+	"github.com/remuda-ci/remuda/internal/lifecycle/plural"
 )
 
 // Wait is a job or a request that has no host yet.
@@ -143,7 +144,7 @@ func contentOf(run []Wait) checkrun.Content {
 		}
 	}
 	if more := len(groups) - maxReasons; more > 0 {
-		fmt.Fprintf(&text, "There are %d other reasons.\n\n", more)
+		fmt.Fprintf(&text, "There %s %s.\n\n", plural.Word(more, "is", "are"), plural.Of(more, "other reason", "other reasons"))
 	}
 	text.WriteString("Remuda writes this while something waits for hosts, and completes it once nothing does.\n")
 	return checkrun.Content{Title: cut(whatWaits(run)+": "+run[0].Why.Text, maxTitle), Summary: text.String()}

@@ -24,7 +24,7 @@ func TestKept(t *testing.T) {
 		"a pool with room":   {func(f *waiting.Facts) { f.Open = f.Open[:1] }, "", ""},
 		"a pause before it":  {func(f *waiting.Facts) { f.Pause, f.Job.QueuedAt = paused, paused.Until }, "", ""},
 		"an unknown time":    {func(f *waiting.Facts) { f.Pause, f.Job.QueuedAt = paused, time.Time{} }, "", ""},
-		"a full pool":        {func(f *waiting.Facts) { f.Maximum, f.Pause = 2, paused }, lifecycle.ReasonPoolFull, "pool ci has 2 of 2 hosts, its maximum, and 1 of them are at work"},
+		"a full pool":        {func(f *waiting.Facts) { f.Maximum, f.Pause = 2, paused }, lifecycle.ReasonPoolFull, "pool ci has 2 of 2 hosts, its maximum, and 1 of them is at work"},
 		"a slot of its own":  {func(f *waiting.Facts) { f.Maximum, f.Open[1].JobID, f.Job.Passed = 2, 1, 1 }, lifecycle.ReasonPassedOver, "a host was asked for it once and got no job, so the jobs behind it come first"},
 		"a pause":            {func(f *waiting.Facts) { f.Pause = paused }, lifecycle.ReasonPoolPaused, "pool ci was paused from 2026-05-04T09:00:00Z to 2026-05-04T10:01:00Z"},
 		"passed over":        {func(f *waiting.Facts) { f.Job.Passed = 2 }, lifecycle.ReasonPassedOver, "a host was asked for it 2 times in a row and got no job, so the jobs behind it come first"},

@@ -5,6 +5,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/pause"
+	"github.com/remuda-ci/remuda/internal/lifecycle/plural"
 )
 
 // RequestFacts are what is known about an open request.
@@ -30,7 +31,10 @@ func WhyRequest(f RequestFacts) Answer {
 	case f.GitHubAway:
 		return answer(lifecycle.Because(lifecycle.ReasonGitHubUnavailable, "GitHub does not answer, so no host can register"), "Its hosts register when GitHub answers again; it waits "+until+".")
 	case q.Missing() > 0:
-		return answer(lifecycle.Because(lifecycle.ReasonRequestOpen, "%d of %d hosts are taken", len(q.Taken), q.Spec.Count), "The others are taken from the pool or launched "+until+".")
+		return answer(lifecycle.Because(lifecycle.ReasonRequestOpen, "%d of %s taken", len(q.Taken), plural.Of(q.Spec.Count, "host is", "hosts are")), "The others are taken from the pool or launched "+until+".")
+	}
+	if q.Spec.Count == 1 {
+		return answer(lifecycle.Because(lifecycle.ReasonWaitingForRegistration, "its host is taken, and boots or registers"), "It is complete when the host is ready, and waits "+until+".")
 	}
 	return answer(lifecycle.Because(lifecycle.ReasonWaitingForRegistration, "all %d hosts are taken, and some boot or register", q.Spec.Count), "It is complete when all are ready, and waits "+until+".")
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/pause"
+	"github.com/remuda-ci/remuda/internal/lifecycle/plural"
 	"github.com/remuda-ci/remuda/internal/lifecycle/slots"
 	"github.com/remuda-ci/remuda/internal/policy/budget"
 )
@@ -84,7 +85,7 @@ func (f Facts) Line() string {
 	case f.Place == 0 && f.Listed == 0:
 		return ""
 	case f.Place == 0:
-		return fmt.Sprintf("behind %d others", f.Listed)
+		return "behind " + plural.Of(f.Listed, "other", "others")
 	case f.Place == 1 && f.Listed == 1 && !f.More:
 		return "the only one"
 	}
@@ -139,7 +140,16 @@ func (f Facts) behind() string {
 }
 
 func (f Facts) full() lifecycle.Reason {
-	return lifecycle.Because(lifecycle.ReasonPoolFull, "pool %s has %d of %d hosts, its maximum, and %d of them are at work", f.Job.Pool, len(f.Open), f.Maximum, f.started())
+	return lifecycle.Because(lifecycle.ReasonPoolFull, "pool %s has %d of %s, its maximum, and %s", f.Job.Pool, len(f.Open), plural.Of(f.Maximum, "host", "hosts"), f.atWork())
+}
+
+// atWork says how many of the pool's hosts have a job.
+func (f Facts) atWork() string {
+	started := f.started()
+	if len(f.Open) == 1 {
+		return plural.Word(started, "it is at work", "it is not at work yet")
+	}
+	return fmt.Sprintf("%d of them %s at work", started, plural.Word(started, "is", "are"))
 }
 
 func (f Facts) passedOver() lifecycle.Reason {

@@ -185,12 +185,17 @@ func TestWhyARequestWaits(t *testing.T) {
 		"a limit":     {func(f *waiting.RequestFacts) { f.Request.QuotaReason = "acme has 3 of 3 hosts" }, lifecycle.ReasonQuota, "acme has 3 of 3 hosts", "once there is room"},
 		"no capacity": {func(f *waiting.RequestFacts) { f.Request.Shortage = "no spot c5.large" }, lifecycle.ReasonShortage, "short: no spot c5.large", "again until 10:10:00Z"},
 		"GitHub away": {func(f *waiting.RequestFacts) { f.GitHubAway = true }, lifecycle.ReasonGitHubUnavailable, "GitHub does not answer", "answers again"},
-		"all are on their way": {
+		"both are on their way": {
+			func(f *waiting.RequestFacts) {
+				f.Request.Taken = append(f.Request.Taken, lifecycle.Taken{InstanceID: "i-2"})
+			}, lifecycle.ReasonWaitingForRegistration, "all 2 hosts are taken, and some boot or register", "until 10:10:00Z",
+		},
+		"its one host is on its way": {
 			func(f *waiting.RequestFacts) {
 				f.Request.Spec.Count, f.Request.QuotaReason, f.Request.Shortage = 1, "it was full", "it was short"
 				f.Pause = pause.Pause{Pool: "default", Since: now}
 			},
-			lifecycle.ReasonWaitingForRegistration, "all 1 hosts are taken", "until 10:10:00Z",
+			lifecycle.ReasonWaitingForRegistration, "its host is taken, and boots or registers", "until 10:10:00Z",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
