@@ -1,7 +1,9 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -22,6 +24,25 @@ func TestEveryExampleCanBeChecked(t *testing.T) {
 		got := controld(t, args...)
 		if line, _, _ := strings.Cut(got.stdout, "\n"); got.code != 0 || line != file+": ok" {
 			t.Errorf("%v: %+v", args, got)
+		}
+	}
+}
+
+// TestConfigurationsOfPagesCanBeChecked: a block of YAML that begins with a section of controld.yaml is a whole configuration.
+func TestConfigurationsOfPagesCanBeChecked(t *testing.T) {
+	page, err := os.ReadFile("../docs/organization.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?ms)^```yaml\n(grpc:.*?)^```").FindAllSubmatch(page, -1)
+	if len(blocks) != 1 {
+		t.Fatalf("%d configurations", len(blocks))
+	}
+	for _, block := range blocks {
+		file := write(t, "controld.yaml", string(block[1]))
+		got := controld(t, "config", "check", "--elsewhere", file)
+		if line, _, _ := strings.Cut(got.stdout, "\n"); got.code != 0 || line != file+": ok" {
+			t.Errorf("%+v of\n%s", got, block[1])
 		}
 	}
 }

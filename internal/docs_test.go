@@ -6,6 +6,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -270,11 +271,21 @@ func TestReasonCodes(t *testing.T) {
 // reasonCodes returns the values of the constants of type ReasonCode.
 func reasonCodes(t *testing.T) []string {
 	t.Helper()
+	codes := slices.Collect(maps.Values(codeNames(t)))
+	if len(codes) < 40 {
+		t.Fatalf("only %d reason codes were found", len(codes))
+	}
+	return codes
+}
+
+// codeNames are the reason codes by the names of their constants.
+func codeNames(t *testing.T) map[string]string {
+	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "lifecycle/reason.go", nil, parser.SkipObjectResolution)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var codes []string
+	byName := map[string]string{}
 	ast.Inspect(file, func(n ast.Node) bool {
 		if spec, ok := n.(*ast.ValueSpec); ok && len(spec.Values) == 1 {
 			if kind, ok := spec.Type.(*ast.Ident); ok && kind.Name == "ReasonCode" {
@@ -282,13 +293,10 @@ func reasonCodes(t *testing.T) []string {
 				if err != nil {
 					t.Fatal(err)
 				}
-				codes = append(codes, value)
+				byName[spec.Names[0].Name] = value
 			}
 		}
 		return true
 	})
-	if len(codes) < 40 {
-		t.Fatalf("only %d reason codes were found", len(codes))
-	}
-	return codes
+	return byName
 }

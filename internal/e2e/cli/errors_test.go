@@ -86,7 +86,7 @@ func TestDrain(t *testing.T) {
 	if got := s.hosts("--state", "retiring"); len(got) != 1 || got[0].ID != first || got[0].Run != "41" {
 		t.Errorf("retiring: %v", got)
 	}
-	if got := s.must("drain", "--pool", "default", "--yes"); !strings.HasPrefix(got, "1 drained, 1 were leaving already;") {
+	if got := s.must("drain", "--pool", "default", "--yes"); !strings.HasPrefix(got, "1 drained, 1 was leaving already;") {
 		t.Errorf("got %s", got)
 	}
 	s.must("release", "acme/shop/41", "--wait")

@@ -35,9 +35,33 @@ func TestExamplesAreValid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for path, workflow := range workflowsOfPages(t) {
+		found, err := linter.Lint(path, workflow, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		problems = append(problems, found...)
+	}
 	for _, p := range problems {
 		t.Errorf("%v", p)
 	}
+}
+
+// workflowsOfPages are the workflows in the pages that say how to begin.
+func workflowsOfPages(t *testing.T) map[string][]byte {
+	found := map[string][]byte{}
+	for _, name := range []string{"aws.md", "organization.md"} {
+		page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		workflow := regexp.MustCompile("(?s)```yaml\n(on: .*?)```").FindSubmatch(page)
+		if workflow == nil {
+			t.Fatalf("%s has no workflow", name)
+		}
+		found[name] = workflow[1]
+	}
+	return found
 }
 
 // withAction is examples/workflow.yml with the address and the audience of the test, and nothing else, changed.
