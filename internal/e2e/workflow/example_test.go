@@ -64,6 +64,24 @@ func workflowsOfPages(t *testing.T) map[string][]byte {
 	return found
 }
 
+// TestWorkflowIsShort: the example is as short as the README says that a workflow is, and the README has it whole.
+func TestWorkflowIsShort(t *testing.T) {
+	example, err := os.ReadFile(filepath.Join("..", "..", "..", "examples", "workflow.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme, err := os.ReadFile(filepath.Join("..", "..", "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(example), "\n"); n > 10 {
+		t.Errorf("it has %d lines", n)
+	}
+	if !strings.Contains(string(readme), "```yaml\n"+string(example)+"```\n") {
+		t.Error("README.md has another workflow")
+	}
+}
+
 // withAction is examples/workflow.yml with the address and the audience of the test, and nothing else, changed.
 func (s *stage) withAction() string {
 	s.Helper()
