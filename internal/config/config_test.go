@@ -146,6 +146,7 @@ func TestWarnings(t *testing.T) {
 grpc: {addr: ":7443", tls: {cert_file: /c, key_file: /k}}
 scale_down: {}
 timeouts: {max_runtime: 3h}
+limits: {hosts_per_repository: 0, hosts_per_owner: 0}
 pools:
   brief: {max_runtime: 2h}
   long: {max_runtime: 30h}
@@ -158,6 +159,8 @@ pools:
 		own,
 		"scale_down is there without webhooks: a run whose hosts were all idle and ended gets none for a job that is queued after that",
 		"timeouts.max_runtime is 3h0m0s: a run that is never released keeps its hosts, and their cost, that long",
+		"limits.hosts_per_owner is 0, which is no limit, unlike 0 of a pool's maximum; take it out for any number",
+		"limits.hosts_per_repository is 0, which is no limit, unlike 0 of a pool's maximum; take it out for any number",
 		"pool again is privileged: a job can become root on its host and read and change all that is on it",
 		"pool again reuses hosts across the repositories of an owner: what one leaves behind can reach another",
 		"pool again is privileged and reused: a job can leave something behind that no clean-up finds, for every later run with the same owner",

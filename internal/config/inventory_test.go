@@ -66,7 +66,7 @@ func TestTheDocumentationHasEveryKey(t *testing.T) {
 			rows[prefix+m[1]] = m[2:]
 		}
 	}
-	own := regexp.MustCompile(`<(name|pattern|variable|arch|key)>|\[\]|^grpc\.tls|^webhooks|^page|^tracing\.(endpoint|ca_file|headers_file)|^callers\.audience|^github\.(token|ca_file|runner_group|check_runs_after)|^aws\.(region|instance_profile|ec2\.(subnets|security_groups|kms_key_id|cpu_baseline))$`)
+	own := regexp.MustCompile(`<(name|pattern|variable|arch|key)>|\[\]|^grpc\.tls|^webhooks|^page|^tracing\.(endpoint|ca_file|headers_file)|^callers\.audience|^limits\.hosts_per|^github\.(token|ca_file|runner_group|check_runs_after)|^aws\.(region|instance_profile|ec2\.(subnets|security_groups|kms_key_id|cpu_baseline))$`)
 	for _, l := range inventory.Keys() {
 		columns, ok := rows[l.Path]
 		delete(rows, l.Path)

@@ -14,6 +14,7 @@ func TestLimitsAreRead(t *testing.T) {
 	for text, want := range map[string]policy.Limits{
 		"":                                {},
 		"limits: {hosts_per_owner: 40}\n": {HostsPerOwner: 40},
+		"limits: {hosts_per_repository: 0, hosts_per_owner: 0}\n":   {},
 		"limits: {hosts_per_repository: 10, hosts_per_owner: 10}\n": {HostsPerRepository: 10, HostsPerOwner: 10},
 	} {
 		if d := cmp.Diff(want, parse(t, text).Limits.Policy()); d != "" {

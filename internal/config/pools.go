@@ -85,6 +85,7 @@ func (c *Config) Warnings() []string {
 	if note := longRuntime(c.Timeouts.MaxRuntime); note != "" {
 		say("timeouts.max_runtime is %s", note)
 	}
+	warnings = append(warnings, c.Limits.warnings()...)
 	for _, name := range slices.Sorted(maps.Keys(c.Pools)) {
 		p := c.Pools[name]
 		if note := longRuntime(c.Policy(name).MaxRuntime); p.MaxRuntime != nil && note != "" {
@@ -140,10 +141,10 @@ func isLoopback(addr string) bool {
 // Limits bound how many hosts may serve one repository or owner at once. With less than
 // its runs ask for, the runs of a repository wait for each other.
 type Limits struct {
-	// HostsPerRepository is for the runs of one repository; 0: any number.
-	HostsPerRepository int `yaml:"hosts_per_repository"`
-	// HostsPerOwner is for those of all repositories of one owner; 0: any number.
-	HostsPerOwner int `yaml:"hosts_per_owner"`
+	// HostsPerRepository is for the runs of one repository; nil or 0: any number.
+	HostsPerRepository *int `yaml:"hosts_per_repository"`
+	// HostsPerOwner is for those of all repositories of one owner; nil or 0: any number.
+	HostsPerOwner *int `yaml:"hosts_per_owner"`
 	// Budgets are what repositories and owners may spend in a month.
 	Budgets budget.List `yaml:"budgets"`
 }
@@ -153,17 +154,35 @@ type Limits struct {
 const maxLimited = 1000
 
 func (l Limits) validate(at strictyaml.Place) {
-	at.At("hosts_per_repository").Number(l.HostsPerRepository, 0, maxLimited)
-	at.At("hosts_per_owner").Number(l.HostsPerOwner, 0, maxLimited)
-	if l.HostsPerRepository > 0 && l.HostsPerOwner > 0 && l.HostsPerRepository > l.HostsPerOwner {
-		at.At("hosts_per_repository").Errorf("is %d, more than hosts_per_owner (%d); write at most as much", l.HostsPerRepository, l.HostsPerOwner)
+	most := l.Policy()
+	at.At("hosts_per_repository").Number(most.HostsPerRepository, 0, maxLimited)
+	at.At("hosts_per_owner").Number(most.HostsPerOwner, 0, maxLimited)
+	if most.HostsPerOwner > 0 && most.HostsPerRepository > most.HostsPerOwner {
+		at.At("hosts_per_repository").Errorf("is %d, more than hosts_per_owner (%d); write at most as much", most.HostsPerRepository, most.HostsPerOwner)
 	}
 	validateBudgets(l.Budgets, at.At("budgets"))
 }
 
+// warnings name the limits that are written as 0: at a pool's maximum that means none.
+func (l Limits) warnings() (warnings []string) {
+	for key, n := range map[string]*int{"hosts_per_owner": l.HostsPerOwner, "hosts_per_repository": l.HostsPerRepository} {
+		if n != nil && *n == 0 {
+			warnings = append(warnings, fmt.Sprintf("limits.%s is 0, which is no limit, unlike 0 of a pool's maximum; take it out for any number", key))
+		}
+	}
+	slices.Sort(warnings)
+	return warnings
+}
+
 // Policy is the same in the words of the policy.
 func (l Limits) Policy() policy.Limits {
-	return policy.Limits{HostsPerRepository: l.HostsPerRepository, HostsPerOwner: l.HostsPerOwner}
+	number := func(n *int) int {
+		if n == nil {
+			return 0
+		}
+		return *n
+	}
+	return policy.Limits{HostsPerRepository: number(l.HostsPerRepository), HostsPerOwner: number(l.HostsPerOwner)}
 }
 
 // Warm keeps hosts of a pool ready that no run has used, for the first run of any

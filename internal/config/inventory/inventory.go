@@ -105,6 +105,7 @@ func withEverything() *config.Config {
 	c.ScaleDown = &config.ScaleDown{Idle: []config.IdlePeriod{{}}}
 	c.ScaleDown.SetDefaults()
 	c.Cost.Prices, c.Cost.CallPrices = []price.Price{{}}, []price.CallPrice{{}}
+	c.Limits.HostsPerRepository, c.Limits.HostsPerOwner = new(0), new(0)
 	c.Limits.Budgets = budget.List{{WarnPercent: budget.DefaultWarnPercent}}
 	c.Services = map[string]config.Service{"x": {Queue: config.ServiceQueue{PostgREST: &config.PostgREST{Stalled: &config.Stalled{}}}}}
 	c.Services["x"].Queue.PostgREST.Stalled.SetDefaults()
