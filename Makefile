@@ -33,7 +33,7 @@ PROTO_TOOLS := $(addprefix $(TOOLS)/,buf protoc-gen-go protoc-gen-go-grpc)
 RELEASE_TOOLS := $(addprefix $(TOOLS)/,nfpm cyclonedx-gomod ociimage)
 LINT_TOOLS := $(PROTO_TOOLS) $(addprefix $(TOOLS)/,staticcheck deadcode)
 
-.PHONY: help build man site packages action release release-tools proto lint test test-host test-upgrade demo run sim soak bench benchstat clean
+.PHONY: help build man site links packages action release release-tools proto lint test test-host test-upgrade demo run sim soak bench benchstat clean
 
 help: ## say what the targets do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,6 +56,10 @@ site: ## the documents as a site that needs no server, in bin/site, with its lin
 	@$(PYTHON) internal/site/hooks_test.py --quiet
 	@NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --clean
 	@CGO_ENABLED=0 go run -trimpath ./internal/site/cmd/checksite bin/site
+
+# CI has no internet but the package registries, so it checks the form of these addresses alone.
+links: site ## ask other servers for all that the documents link to; a release does so (needs the internet, takes some minutes)
+	@CGO_ENABLED=0 go run -trimpath ./internal/site/cmd/checklinks bin/site
 
 action: $(TOOLS)/buf ## what the Action has of others: the bundle, the license list, the generated JavaScript
 	@scripts/action build

@@ -137,7 +137,7 @@ var rooms = []room{
 		"it is the emulators' side: it sets up the SDK as the product does, and knows EC2's catalogue and the words for it"},
 	{"internal/testrun", []string{"internal/testrun/racepass"}, "it runs tests, whatever they are about"},
 	{"internal/testrun/racepass", nil, "it knows how tests are run, and nothing else"},
-	{"internal/site", nil, "it checks pages, and does not know what they say"},
+	{"internal/site", []string{"internal/retry"}, "it checks pages, and does not know what they say"},
 	{"internal/githubsim", nil, whyStandIn},
 	{"internal/githubsim/openapitest", nil, "it holds calls against GitHub's own description and against nothing of ours"},
 

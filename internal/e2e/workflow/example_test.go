@@ -12,10 +12,10 @@ import (
 	"github.com/rhysd/actionlint"
 )
 
-// TestExamplesAreValid: GitHub would take them.
+// TestExamplesAreValid: GitHub would take them, and the workflows of the project.
 func TestExamplesAreValid(t *testing.T) {
 	var files []string
-	for _, pattern := range []string{"*.yml", "workflows/*.yml"} {
+	for _, pattern := range []string{"*.yml", "workflows/*.yml", "../.github/workflows/*.yml"} {
 		found, err := filepath.Glob(filepath.Join("..", "..", "..", "examples", pattern))
 		if err != nil || len(found) == 0 {
 			t.Fatalf("no examples by %s: %v", pattern, err)
