@@ -66,7 +66,7 @@ func (s *stage) busy(want int) string {
 // pattern.
 func (s *stage) releasedByWebhook(runID, hosts string) {
 	s.Helper()
-	want := fmt.Sprintf("^run %s is over: released %s hosts$", runID, hosts)
+	want := fmt.Sprintf("^run %s is over: released %s hosts?$", runID, hosts)
 	s.eventually(func() string {
 		if s.log.results(want) == 0 {
 			return "no webhook had the result " + want
