@@ -37,7 +37,7 @@ func TestWaiting(t *testing.T) {
 		t.Errorf("the history of a run in the last nanosecond: %+v", got)
 	}
 	ofPool := s.must("events", "--since", "1h", "--pool", "default", "--follow=false")
-	for _, want := range []string{"is paused since", "launched for run 42", "hosts are ready"} {
+	for _, want := range []string{"is paused since", "launched for run 42", "1 of 1 host is ready"} {
 		if !strings.Contains(ofPool, want) {
 			t.Errorf("the history of the pool lacks %q:\n%s", want, ofPool)
 		}
