@@ -156,14 +156,35 @@ func TestGitHubKeepsALaunchedHost(t *testing.T) {
 		if r := w.held("2", lifecycle.ReasonGitHubUnavailable, "GitHub does not answer, so no host can register"); r.Version != launched.Version+1 || !r.UpdatedAt.Equal(launched.UpdatedAt) {
 			t.Errorf("its record was written %d times: %+v", r.Version-launched.Version, r)
 		}
+		if said := w.whyRun("2"); !strings.Contains(said, "GitHub does not answer, so no host can register, since 00:00:30Z.") {
+			t.Errorf("since when is not in\n%s", said)
+		}
+		w.setDown(false)
+		time.Sleep(30 * time.Second)
+		w.setDown(true)
+		again := w.beginProvision(ctx, demand("4", "a", 1))
+		if said, since := w.whyRun("2"), ", since 00:00:30Z"; strings.Contains(said, since) || !strings.Contains(said, "no host can register, since 00:01:3") {
+			t.Errorf("of another outage:\n%s", said)
+		}
 		w.setDown(false)
 		mute(false)
 		w.ends(done)
 		w.ends(other)
+		w.ends(again)
 		for _, run := range []string{"2", "3"} {
 			w.held(run, lifecycle.ReasonGitHubUnavailable, "GitHub does not answer, so no host can register")
 		}
 	})
+}
+
+// whyRun is what is said of a run.
+func (w *world) whyRun(run string) string {
+	w.t.Helper()
+	e, err := w.fleet.Explain(w.t.Context(), repository, run, time.Now())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return strings.Join(e.Sentences, "\n")
 }
 
 // A run whose spot hosts are paused gets on-demand ones, and says why.

@@ -253,6 +253,37 @@ func TestABudgetOfJobs(t *testing.T) {
 	})
 }
 
+// A job says since when the budget that keeps it is used up, once a replica has seen that come.
+func TestSinceWhenABudgetIsUsedUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := jobWorld(t, 1)
+		w.fleet = w.newFleet("b", func(o *fleet.Options) { withJobs(o, w.hub, 1) }, budgeted)
+		w.live(t, func(ctx context.Context) {
+			time.Sleep(11 * time.Minute)
+			w.spend(ctx, repository, "9", 10)
+			time.Sleep(15 * time.Minute)
+			w.hub.queue(ctx, poolJob(1, time.Now()), time.Minute)
+			for _, later := range []time.Duration{time.Minute, 30 * time.Minute} {
+				time.Sleep(later)
+				waits, _, err := w.fleet.Waiting(ctx, "", 10, time.Now())
+				if err != nil || len(waits) != 1 {
+					t.Fatalf("%+v, %v", waits, err)
+				}
+				if since := waits[0].Answer.Since.Sub(waits[0].Since); since > 0 || since < -15*time.Minute {
+					t.Errorf("%s later: used up since %s, and the job waits since %s", later, waits[0].Answer.Since, waits[0].Since)
+				}
+				if said := w.whyRun("1"); !strings.Contains(said, "(budget_used_up), since 00:") {
+					t.Errorf("%s later it is not said since when:\n%s", later, said)
+				}
+			}
+			e, err := w.fleet.Explain(ctx, repository, "1", time.Now().Add(24*time.Hour))
+			if said := strings.Join(e.Sentences, "\n"); err != nil || !strings.Contains(said, "(budget_used_up), since 2000-01-01T00:") {
+				t.Errorf("a day later it is not said since which day: %v\n%s", err, said)
+			}
+		})
+	})
+}
+
 // The minimum of a job pool is not kept for a repository whose budget is used up: its hosts would be paid for, and no job be let in.
 func TestABudgetOfAMinimum(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

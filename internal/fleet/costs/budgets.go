@@ -32,6 +32,8 @@ type Budgets struct {
 	mu sync.Mutex
 	// spent is what the last read has summed up. A read of another month beside it may replace it: then the next read begins with the month.
 	spent spending
+	// known is the outcome of the last read.
+	known knownUses
 }
 
 // Once remembers what was reported already.
@@ -83,7 +85,34 @@ func (b *Budgets) read(ctx context.Context, now time.Time) (knownUses, error) {
 	for _, row := range report.Rows {
 		dollars[row.Repository] += row.Dollars
 	}
-	return knownUses{b.List.Uses(month, dollars), now}, nil
+	return b.know(knownUses{b.List.Uses(month, dollars), now}), nil
+}
+
+// know keeps the outcome of a read, with since when each budget is used up: since the read that saw it first. Of one that was used up when this
+// replica began, that is not known.
+func (b *Budgets) know(k knownUses) knownUses {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i := range k.uses {
+		u := &k.uses[i]
+		if before := b.known.of(*u); u.State() == budget.UsedUp && before != nil {
+			if u.Since = before.Since; before.State() != budget.UsedUp {
+				u.Since = k.readAt
+			}
+		}
+	}
+	b.known = k
+	return k
+}
+
+// of is a budget as it was known in the same month; nil: it was not.
+func (k knownUses) of(u budget.Use) *budget.Use {
+	for i, known := range k.uses {
+		if known.Budget == u.Budget && known.Month == u.Month {
+			return &k.uses[i]
+		}
+	}
+	return nil
 }
 
 // BudgetSweep sees how much of the budgets is used, and reports each that is near its end or used up, at most once in the month.

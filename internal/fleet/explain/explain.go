@@ -116,7 +116,7 @@ func (ex *Explainer) whyRequest(ctx context.Context, q lifecycle.Request, now ti
 		return waiting.Answer{}, nil
 	}
 	pause, err := ex.PauseOf(ctx, q.Spec.Pool, now)
-	return waiting.WhyRequest(waiting.RequestFacts{Request: q, Pause: pause, GitHubAway: ex.Hosts.GitHubHealth.Away(now)}), err
+	return waiting.WhyRequest(waiting.RequestFacts{Request: q, Pause: pause, AwaySince: ex.Hosts.GitHubHealth.AwaySince(now)}), err
 }
 
 // requestSentence says what a request asked for and what it got, or why it waits.
@@ -130,7 +130,7 @@ func requestSentence(q lifecycle.Request, why waiting.Answer, now time.Time) str
 
 func askedSentence(q lifecycle.Request, why waiting.Answer, now time.Time) string {
 	s := q.Spec
-	asked := fmt.Sprintf("Request %s%s asked for %d %s %s %s%s of pool %s at %s", q.RequestID, ofAttempt(s.RunAttempt), s.Count, s.ResourceClass, s.UsageClass,
+	asked := fmt.Sprintf("Request %s%s asked for %d %s %s %s%s of pool %s at %s", q.RequestID, attempt(" of ", s.RunAttempt, ""), s.Count, s.ResourceClass, s.UsageClass,
 		plural.Word(s.Count, "host", "hosts"), atLeast(s), s.Pool, hosts.ClockTime(q.CreatedAt))
 	switch q.Outcome {
 	case lifecycle.OutcomeReady:
@@ -145,7 +145,7 @@ func askedSentence(q lifecycle.Request, why waiting.Answer, now time.Time) strin
 		return fmt.Sprintf("%s and was released at %s before it was ready.", asked, hosts.ClockTime(q.ReleasedAt))
 	}
 	return fmt.Sprintf("%s; it has taken %d, with %s left: %s%s. %s",
-		asked, len(q.Taken), max(0, q.Deadline.Sub(now)).Round(time.Second), why.Text, sinceOf(why), why.Next)
+		asked, len(q.Taken), max(0, q.Deadline.Sub(now)).Round(time.Second), why.Text, sinceOf(why, now), why.Next)
 }
 
 // atLeast says how many of several hosts are enough.
@@ -156,12 +156,12 @@ func atLeast(s lifecycle.Spec) string {
 	return fmt.Sprintf(" (at least %d)", s.MinimumCount)
 }
 
-// ofAttempt names the attempt of a run that a request is of, where it is known.
-func ofAttempt(n int) string {
+// attempt names the attempt of a run within a sentence, between two texts, where it is known.
+func attempt(before string, n int, after string) string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" of attempt %d", n)
+	return fmt.Sprintf("%sattempt %d%s", before, n, after)
 }
 
 func releasedPart(q lifecycle.Request) string {

@@ -209,7 +209,7 @@ func (t *hostExplainer) work() string {
 	case r.RunID != "" && r.JobsOf != "":
 		return fmt.Sprintf("%s and serves one job of job pool %s, for its request %s, as its assignment %d.", life, r.Pool, r.RequestID, r.Assignment)
 	case r.RunID != "":
-		return fmt.Sprintf("%s and serves run %s of %s, %sfor request %s, as its assignment %d.", life, r.RunID, r.Repository, attempt(r.RunAttempt), r.RequestID, r.Assignment)
+		return fmt.Sprintf("%s and serves run %s of %s, %sfor request %s, as its assignment %d.", life, r.RunID, r.Repository, attempt("", r.RunAttempt, ", "), r.RequestID, r.Assignment)
 	case r.State == lifecycle.StateTerminated:
 		return fmt.Sprintf("%s and served %s.", life, plural.Of(r.Uses, "run", "runs"))
 	case r.TrustKey == "":
@@ -224,15 +224,7 @@ func (t *hostExplainer) runs() string {
 		return ""
 	}
 	j := t.job.Job
-	return fmt.Sprintf("It runs job %s of run %s of %s, %ssince %s%s.", jobname.Of(j), j.RunID, j.Repository, attempt(j.RunAttempt), t.when(j.StartedAt), t.job.at())
-}
-
-// attempt is the attempt of a run within a sentence, where it is known.
-func attempt(n int) string {
-	if n == 0 {
-		return ""
-	}
-	return fmt.Sprintf("attempt %d, ", n)
+	return fmt.Sprintf("It runs job %s of run %s of %s, %ssince %s%s.", jobname.Of(j), j.RunID, j.Repository, attempt("", j.RunAttempt, ", "), t.when(j.StartedAt), t.job.at())
 }
 
 // agent says what the host's agent last reported. Reports are untrusted, and are read as far as

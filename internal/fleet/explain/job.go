@@ -140,7 +140,7 @@ func (ex *Explainer) waitsForPool(ctx context.Context, j lifecycle.Job, hold fle
 	why := waiting.Why(f, now)
 	sentences := []string{
 		fmt.Sprintf("Job %s waits for job pool %s since %s (%s)%s.", jobname.Of(j), j.Pool, hosts.ClockTime(j.QueuedAt), now.Sub(j.QueuedAt).Round(time.Second), line),
-		fmt.Sprintf("Why: %s (%s)%s. %s", why.Text, why.Code, sinceOf(why), why.Next),
+		fmt.Sprintf("Why: %s (%s)%s. %s", why.Text, why.Code, sinceOf(why, now), why.Next),
 	}
 	if q := f.Request; q != nil {
 		serving, leaving, err := ex.Hosts.OfRequest(ctx, *q, nil)
@@ -157,9 +157,12 @@ func (ex *Explainer) waitsForPool(ctx context.Context, j lifecycle.Job, hold fle
 }
 
 // sinceOf is since when a reason holds, within a sentence; empty: it is not known, or the reason itself says so.
-func sinceOf(why waiting.Answer) string {
-	if why.Since.IsZero() || why.Code == lifecycle.ReasonPoolPaused {
+func sinceOf(why waiting.Answer, now time.Time) string {
+	switch {
+	case why.Since.IsZero() || why.Code == lifecycle.ReasonPoolPaused:
 		return ""
+	case now.Sub(why.Since) >= 24*time.Hour: // as a budget
+		return ", since " + why.Since.UTC().Format(time.RFC3339)
 	}
 	return ", since " + hosts.ClockTime(why.Since)
 }

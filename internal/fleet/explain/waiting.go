@@ -54,7 +54,7 @@ func (ex *Explainer) lineOf(ctx context.Context, pool string, most int, now time
 // facts are what is known about one of the jobs, or about one that is behind those that were read.
 func (l *poolLine) facts(ctx context.Context, j lifecycle.Job, now time.Time) (f waiting.Facts, err error) {
 	f = waiting.Facts{
-		Job: j, Maximum: l.ex.JobPools[j.Pool].Maximum, GitHubAway: l.ex.Hosts.GitHubHealth.Away(now),
+		Job: j, Maximum: l.ex.JobPools[j.Pool].Maximum, AwaySince: l.ex.Hosts.GitHubHealth.AwaySince(now),
 		Listed: len(l.jobs), More: l.more, Open: l.table.Open, Pause: l.pause,
 	}
 	for i, o := range l.jobs {

@@ -98,10 +98,15 @@ const awayFor = time.Minute
 type GitHubHealth struct {
 	mu   sync.Mutex
 	now  time.Time // of the latest step
-	lost time.Time // zero: the last call went well, or there was none
+	lost outage
 	// lostRun is the same for the reads of runs, for explanations alone: hosts can be had without them.
-	lostRun time.Time
+	lostRun outage
 }
+
+// outage is when calls failed, since the last that went well. None did: the zero value.
+type outage struct{ first, last time.Time }
+
+func (o outage) is(now time.Time) bool { return !o.last.IsZero() && now.Sub(o.last) < awayFor }
 
 // Step notes the time of a step.
 func (w *GitHubHealth) Step(now time.Time) {
@@ -110,27 +115,38 @@ func (w *GitHubHealth) Step(now time.Time) {
 	w.now = now
 }
 
-func (w *GitHubHealth) saw(err error, lost *time.Time) {
+func (w *GitHubHealth) saw(err error, lost *outage) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
 	case errors.Is(err, lifecycle.ErrUnavailable):
-		*lost = w.now
+		if !lost.is(w.now) {
+			lost.first = w.now
+		}
+		lost.last = w.now
 	case err == nil, errors.Is(err, lifecycle.ErrNotFound), errors.Is(err, lifecycle.ErrBusy):
-		*lost = time.Time{}
+		*lost = outage{}
 	}
 }
 
 // Away reports whether GitHub did not answer just now.
-func (w *GitHubHealth) Away(now time.Time) bool { return w.recent(&w.lost, now) }
+func (w *GitHubHealth) Away(now time.Time) bool { return !w.AwaySince(now).IsZero() }
 
-// RunsUnknown reports whether GitHub did not answer just now about a run.
-func (w *GitHubHealth) RunsUnknown(now time.Time) bool { return w.recent(&w.lostRun, now) }
-
-func (w *GitHubHealth) recent(lost *time.Time, now time.Time) bool {
+// AwaySince is since when this replica has no answer of GitHub; zero: it has one, or did not ask just now.
+func (w *GitHubHealth) AwaySince(now time.Time) time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return !lost.IsZero() && now.Sub(*lost) < awayFor
+	if !w.lost.is(now) {
+		return time.Time{}
+	}
+	return w.lost.first
+}
+
+// RunsUnknown reports whether GitHub did not answer just now about a run.
+func (w *GitHubHealth) RunsUnknown(now time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.lostRun.is(now)
 }
 
 // watchedGitHub notes the outcome of the calls without which no host can be had.

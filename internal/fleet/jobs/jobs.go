@@ -76,6 +76,8 @@ type Jobs struct {
 	looked map[string]time.Time
 	// behind are, by pool, the place in the line of jobs behind those at its head whose budget is used up in this month.
 	behind map[string]placeInMonth
+	// runPools are the pools of the jobs of runs.
+	runPools runPools
 	// noted is what keeps, or kept, jobs from hosts, by the job's id, as far as this replica has looked at them: a budget, or GitHub that does not answer.
 	noted map[int64]lifecycle.Reason
 	// forks remembers by lifecycle.RunKey whether a run's commit is a fork's. That never changes.

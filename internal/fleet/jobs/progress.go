@@ -11,8 +11,8 @@ import (
 
 // recordProgress records that a job has started or is over, if its state has changed so. The history of its run then answers for it
 // after its row is done, and for a job of a job pool there is no other: its host works for the pool and not for its run.
-func recordProgress(events *op.Recorder, before, after lifecycle.Job, now time.Time) {
-	e := lifecycle.Event{At: now, Repository: after.Repository, RunID: after.RunID, Pool: after.Pool, JobID: after.ID, JobName: after.Name, Since: after.QueuedAt}
+func recordProgress(events *op.Recorder, before, after lifecycle.Job, pool string, now time.Time) {
+	e := lifecycle.Event{At: now, Repository: after.Repository, RunID: after.RunID, Pool: pool, JobID: after.ID, JobName: after.Name, Since: after.QueuedAt}
 	switch {
 	case before.State == after.State:
 		return

@@ -145,7 +145,7 @@ func (s *Sweep) confirm(ctx context.Context, j lifecycle.Job, is lifecycle.Workf
 	case err != nil:
 		return fmt.Errorf("write job %d: %w", j.ID, err)
 	}
-	recordProgress(&s.Events, before, j, now)
+	recordProgress(&s.Events, before, j, s.env.runPools.of(j), now)
 	return nil
 }
 

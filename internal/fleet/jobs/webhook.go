@@ -85,6 +85,7 @@ func (js *Jobs) concerns(ctx context.Context, w lifecycle.Webhook) (bool, error)
 			return true, nil
 		}
 		requests, err := js.Store.RequestsOfRun(ctx, row.Repository, row.RunID)
+		js.runPools.note(row, requests)
 		return len(requests) > 0, err
 	case w.Run != nil && w.Run.Status == lifecycle.StatusCompleted:
 		requests, err := js.Store.RequestsOfRun(ctx, w.Run.Repository, w.Run.RunID)
@@ -98,14 +99,14 @@ func (js *Jobs) notOurs(ctx context.Context, w lifecycle.Webhook, now time.Time)
 	if w.Job == nil || w.Job.Status != lifecycle.StatusQueued {
 		return ErrNotOurs
 	}
-	why, expected := unserved.Why(*w.Job, js.unserved)
+	why := unserved.Why(*w.Job, js.unserved)
 	js.countUnserved(why.Code)
-	if !expected {
+	if !why.Expected {
 		return ErrNotOurs
 	}
-	js.logRefusal(*w.Job, why)
+	js.logRefusal(*w.Job, why.Reason)
 	events := js.Ops.Recorder("")
-	js.noteRefusal(&events, w.Job.Repository, w.Job.RunID, "", why, now)
+	js.noteRefusal(&events, w.Job.Repository, w.Job.RunID, why.Pool, why.Reason, now)
 	events.Flush(ctx)
 	return fmt.Errorf("%s (%s): %w", why.Text, why.Code, ErrNotOurs)
 }
@@ -444,7 +445,7 @@ func (js *Jobs) noteJob(ctx context.Context, events *op.Recorder, row lifecycle.
 		return nil
 	})
 	if err == nil {
-		recordProgress(events, before, stored, now)
+		recordProgress(events, before, stored, js.runPools.of(stored), now)
 	}
 	if err == nil && !hasRunner(before) && hasRunner(stored) && stored.Pool != "" && js.OnStart != nil {
 		js.OnStart(stored.Pool, max(0, stored.StartedAt.Sub(stored.QueuedAt)))

@@ -107,6 +107,7 @@ func (h *webhookOp) runFacts(ctx context.Context) (runFacts, error) {
 	if facts.requests, err = h.env.Store.RequestsOfRun(ctx, h.row.Repository, h.row.RunID); err != nil {
 		return facts, fmt.Errorf("list requests of run %s: %w", h.row.RunID, err)
 	}
+	h.env.runPools.note(h.row, facts.requests)
 	jobs, err := h.env.Options.Store.OpenJobsOfRun(ctx, h.row.Repository, h.row.RunID)
 	if err != nil {
 		return facts, fmt.Errorf("list jobs of run %s: %w", h.row.RunID, err)

@@ -61,6 +61,8 @@ type Use struct {
 	Month string
 	// Spent is in dollars.
 	Spent float64
+	// Since is since when it is used up; zero: it is not, or that is not known.
+	Since time.Time
 }
 
 // State compares what is spent with what may be.

@@ -19,29 +19,38 @@ type Pool struct {
 	Repositories []string
 }
 
-// Why returns why none of the job pools serves a job, and whether its author expects a host of this fleet: the job names a label of a
+// Refusal is why no job pool serves a job.
+type Refusal struct {
+	lifecycle.Reason
+	// Pool is the one that the job names, or means; empty: none.
+	Pool string
+	// Expected: the author of the job expects a host of this fleet.
+	Expected bool
+}
+
+// Why returns why none of the job pools serves a job. Its author expects a host of this fleet if the job names a label of a
 // pool, or one that is nearly that, or the id of its run. A job that does not is for other runners, as most jobs of an organization may be.
-func Why(j lifecycle.WorkflowJob, pools map[string]Pool) (why lifecycle.Reason, expected bool) {
+func Why(j lifecycle.WorkflowJob, pools map[string]Pool) Refusal {
 	labels := map[string]policy.PoolLabels{}
 	for name, p := range pools {
 		labels[name] = p.PoolLabels
 	}
 	if pool, ok := policy.MatchPool(labels, j.Labels); ok {
-		return lifecycle.Because(lifecycle.ReasonNotServed, "job %d gets no host: %s may not use job pool %s; it may be used by %v",
-			j.ID, j.Repository, pool, pools[pool].Repositories), true
+		return Refusal{lifecycle.Because(lifecycle.ReasonNotServed, "job %d gets no host: %s may not use job pool %s; it may be used by %v",
+			j.ID, j.Repository, pool, pools[pool].Repositories), pool, true}
 	}
 	if _, _, ok := policy.RunLabels(j.Labels, j.RunID); ok {
-		return lifecycle.Because(lifecycle.ReasonNotProvisioned, "job %d names the id of its run, and nothing was provisioned for the run: "+
-			"call Provision in a job before it, or add a rule with webhook: true for %s", j.ID, j.Repository), true
+		return Refusal{lifecycle.Because(lifecycle.ReasonNotProvisioned, "job %d names the id of its run, and nothing was provisioned for the run: "+
+			"call Provision in a job before it, or add a rule with webhook: true for %s", j.ID, j.Repository), "", true}
 	}
 	own := slices.DeleteFunc(slices.Clone(j.Labels), policy.IsDefaultLabel)
 	if pool, ok := policy.MatchPool(labels, own); ok && len(own) < len(j.Labels) {
-		return LacksDefaults(j.ID, j.Labels, pool), policy.ServesRepository(pools[pool].Repositories, j.Repository)
+		return Refusal{LacksDefaults(j.ID, j.Labels, pool), pool, policy.ServesRepository(pools[pool].Repositories, j.Repository)}
 	}
-	if why := mislabeled(j, own, pools); why != "" {
-		return lifecycle.Because(lifecycle.ReasonLabelUnknown, "job %d gets no host: %s", j.ID, why), true
+	if pool, why := mislabeled(j, own, pools); why != "" {
+		return Refusal{lifecycle.Because(lifecycle.ReasonLabelUnknown, "job %d gets no host: %s", j.ID, why), pool, true}
 	}
-	return lifecycle.Because(lifecycle.ReasonOtherRunners, "job %d is for other runners", j.ID), false
+	return Refusal{Reason: lifecycle.Because(lifecycle.ReasonOtherRunners, "job %d is for other runners", j.ID)}
 }
 
 // LacksDefaults says why a job that names default labels gets no host of a pool without them.
@@ -51,9 +60,9 @@ func LacksDefaults(id int64, labels []string, pool string) lifecycle.Reason {
 		"job %d names the label %s, which the hosts of pool %s do not have: remove it from runs-on, or set default_labels: true for the pool", id, label, pool)
 }
 
-// mislabeled says which of the labels no pool has beside the others, with what it may have meant; empty: none is like those of a pool. Only
-// the pools count that the repository may use.
-func mislabeled(j lifecycle.WorkflowJob, own []string, pools map[string]Pool) string {
+// mislabeled says which of the labels no pool has beside the others, with the pool and the label that it may have meant; empty: none is like those of a
+// pool. Only the pools count that the repository may use.
+func mislabeled(j lifecycle.WorkflowJob, own []string, pools map[string]Pool) (pool, why string) {
 	usable := map[string]Pool{}
 	for name, p := range pools {
 		if policy.ServesRepository(p.Repositories, j.Repository) {
@@ -62,7 +71,7 @@ func mislabeled(j lifecycle.WorkflowJob, own []string, pools map[string]Pool) st
 	}
 	for _, name := range slices.Sorted(maps.Keys(usable)) {
 		if why := nearly(own, name, usable[name]); why != "" {
-			return why
+			return name, why
 		}
 	}
 	return begunAlike(own, usable)
@@ -90,8 +99,8 @@ func nearly(own []string, name string, p Pool) string {
 	return ""
 }
 
-// begunAlike says which of the labels begins as the labels of all pools do, and which of those is nearest to it; empty: none.
-func begunAlike(own []string, pools map[string]Pool) string {
+// begunAlike says which of the labels begins as the labels of all pools do, and which of those is nearest to it, with its pool; empty: none.
+func begunAlike(own []string, pools map[string]Pool) (pool, why string) {
 	beginnings := shared(pools)
 	poolOf := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(pools)) {
@@ -105,10 +114,10 @@ func begunAlike(own []string, pools map[string]Pool) string {
 	for _, label := range own {
 		of := slices.DeleteFunc(slices.Clone(known), func(l string) bool { return beginning(l) != beginning(label) })
 		if near := near(label, of, anyDistance); near != "" {
-			return fmt.Sprintf("no pool has the label %q; of those that begin alike the nearest is %s, of pool %s", label, near, poolOf[near])
+			return poolOf[near], fmt.Sprintf("no pool has the label %q; of those that begin alike the nearest is %s, of pool %s", label, near, poolOf[near])
 		}
 	}
-	return ""
+	return "", ""
 }
 
 // shared are the beginnings that each pool has a label with, so that they are those of the fleet and of no other runners.

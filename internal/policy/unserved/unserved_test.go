@@ -1,6 +1,7 @@
 package unserved_test
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -42,19 +43,29 @@ func TestWhy(t *testing.T) {
 		"long":                              {[]string{strings.Repeat("remuda-small", 20)}, "acme/app", lifecycle.ReasonOtherRunners, "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			why, expected := unserved.Why(lifecycle.WorkflowJob{ID: 7, RunID: "41", Repository: c.repository, Labels: c.labels}, pools)
-			if why.Code != c.code || !strings.Contains(why.Text, c.text) || expected != c.expected {
-				t.Errorf("got %+v, %t", why, expected)
+			why := unserved.Why(lifecycle.WorkflowJob{ID: 7, RunID: "41", Repository: c.repository, Labels: c.labels}, pools)
+			if why.Code != c.code || !strings.Contains(why.Text, c.text) || why.Expected != c.expected {
+				t.Errorf("got %+v", why)
+			}
+			named := ""
+			if m := namesPool.FindStringSubmatch(why.Text); m != nil {
+				named = m[1]
+			}
+			if why.Pool != named {
+				t.Errorf("the pool is %q, and the sentence names %q: %s", why.Pool, named, why.Text)
 			}
 		})
 	}
 }
 
+// namesPool finds the pool that a sentence names.
+var namesPool = regexp.MustCompile(`\bpool (ci|web)\b`)
+
 // A pool whose label begins as those of GitHub's own runners does is not what their jobs mean.
 func TestLabelsOfGitHub(t *testing.T) {
 	pools := map[string]unserved.Pool{"u": {PoolLabels: policy.PoolLabels{Own: []string{"ubuntu-24.05"}}, Repositories: []string{"acme/*"}}}
-	why, expected := unserved.Why(lifecycle.WorkflowJob{Repository: "acme/app", Labels: []string{"ubuntu-24.04"}}, pools)
-	if why.Code != lifecycle.ReasonOtherRunners || expected {
+	why := unserved.Why(lifecycle.WorkflowJob{Repository: "acme/app", Labels: []string{"ubuntu-24.04"}}, pools)
+	if why.Code != lifecycle.ReasonOtherRunners || why.Expected {
 		t.Errorf("got %+v", why)
 	}
 }
@@ -66,8 +77,8 @@ func TestTheNearestOfThoseThatBeginAlike(t *testing.T) {
 	}
 	pools := map[string]unserved.Pool{"a": pool("ci-small", "gpu-fast"), "b": pool("arm", "ci-medium"), "c": pool("ci-2xlarge")}
 	for label, want := range map[string]string{"ci-4xlarge-spot": "ci-2xlarge, of pool c", "ci-smart": "ci-small, of pool a", "gpu-of-others": "", "arm-of-others": ""} {
-		why, expected := unserved.Why(lifecycle.WorkflowJob{Repository: "acme/app", Labels: []string{label}}, pools)
-		if expected != (want != "") || !strings.Contains(why.Text, want) {
+		why := unserved.Why(lifecycle.WorkflowJob{Repository: "acme/app", Labels: []string{label}}, pools)
+		if why.Expected != (want != "") || !strings.Contains(why.Text, want) {
 			t.Errorf("%s: got %+v, want %q", label, why, want)
 		}
 	}

@@ -2,6 +2,7 @@ package waiting
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/pause"
@@ -13,8 +14,8 @@ type RequestFacts struct {
 	Request lifecycle.Request
 	// Pause is that of its pool.
 	Pause pause.Pause
-	// GitHubAway: GitHub did not answer just now.
-	GitHubAway bool
+	// AwaySince is since when GitHub does not answer; zero: it does.
+	AwaySince time.Time
 }
 
 // WhyRequest answers why an open request does not have its hosts yet.
@@ -28,8 +29,8 @@ func WhyRequest(f RequestFacts) Answer {
 		return answer(lifecycle.Because(lifecycle.ReasonQuota, "%s", q.QuotaReason), "It gets hosts once there is room, and waits "+until+".").since(q.QuotaSince)
 	case q.Missing() > 0 && q.Shortage != "":
 		return answer(lifecycle.Because(lifecycle.ReasonShortage, "the last launch was short: %s", q.Shortage), "The launch is tried again "+until+".").since(q.ShortSince)
-	case f.GitHubAway:
-		return answer(lifecycle.Because(lifecycle.ReasonGitHubUnavailable, "GitHub does not answer, so no host can register"), "Its hosts register when GitHub answers again; it waits "+until+".")
+	case !f.AwaySince.IsZero():
+		return answer(lifecycle.Because(lifecycle.ReasonGitHubUnavailable, "GitHub does not answer, so no host can register"), "Its hosts register when GitHub answers again; it waits "+until+".").since(f.AwaySince)
 	case q.Missing() > 0:
 		return answer(lifecycle.Because(lifecycle.ReasonRequestOpen, "%d of %s taken", len(q.Taken), plural.Of(q.Spec.Count, "host is", "hosts are")), "The others are taken from the pool or launched "+until+".")
 	}

@@ -32,8 +32,8 @@ type Facts struct {
 	Pause   pause.Pause
 	// Budget keeps the runs of the job's repository from more hosts; nil: none does.
 	Budget *budget.Use
-	// GitHubAway: GitHub did not answer just now.
-	GitHubAway bool
+	// AwaySince is since when GitHub does not answer; zero: it does.
+	AwaySince time.Time
 }
 
 // Answer is why the job has no host, and what happens next in a sentence.
@@ -59,7 +59,7 @@ func Why(f Facts, now time.Time) Answer {
 	case f.Pause.On():
 		return answer(lifecycle.Because(lifecycle.ReasonPoolPaused, "%s", f.Pause), "It gets a host once the pool is resumed.").since(f.Pause.Since)
 	case f.Budget != nil && !f.askedFor():
-		return answer(f.Budget.Reason(), "It gets a host "+f.Budget.Until()+".")
+		return answer(f.Budget.Reason(), "It gets a host "+f.Budget.Until()+".").since(f.Budget.Since)
 	case f.Job.PassedOver(now):
 		return answer(f.passedOver(), fmt.Sprintf("It has its turn again at %s.", f.Job.NotBefore.UTC().Format("15:04:05Z")))
 	case slot != nil:
@@ -165,8 +165,8 @@ func (f Facts) assigned(s slots.Slot) Answer {
 	const given = "GitHub gives the host to a job with its labels, this one or another."
 	q := f.Request
 	switch {
-	case f.GitHubAway:
-		return answer(GitHubAway(), "Its host registers when GitHub answers again.")
+	case !f.AwaySince.IsZero():
+		return answer(GitHubAway(), "Its host registers when GitHub answers again.").since(f.AwaySince)
 	case q != nil && q.QuotaReason != "" && q.Missing() > 0:
 		return answer(lifecycle.Because(lifecycle.ReasonQuota, "%s", q.QuotaReason), "It gets a host when one of those is free.").since(q.QuotaSince)
 	case q != nil && q.Shortage != "" && q.Missing() > 0:

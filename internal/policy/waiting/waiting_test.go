@@ -82,7 +82,7 @@ func TestWhyAJobWaits(t *testing.T) {
 			}, lifecycle.ReasonShortage, "short: no spot c5.large", "until 10:10:00Z",
 		},
 		"GitHub away": {
-			func(f *waiting.Facts) { f.Open, f.GitHubAway = []slots.Slot{slot(5, 7, acme)}, true },
+			func(f *waiting.Facts) { f.Open, f.AwaySince = []slots.Slot{slot(5, 7, acme)}, now },
 			lifecycle.ReasonGitHubUnavailable, "GitHub does not answer", "answers again",
 		},
 		"asked for": {func(f *waiting.Facts) { f.Open = []slots.Slot{slot(5, 7, acme)} }, lifecycle.ReasonRequestOpen, "asked for at 09:59:30Z", "pool or launched"},
@@ -137,11 +137,14 @@ func TestSinceWhen(t *testing.T) {
 		"a pause":     {ofJob(func(f *waiting.Facts) { f.Pause = paused }), ago(7)},
 		"a limit":     {ofJob(func(f *waiting.Facts) { f.Open, f.Request = []slots.Slot{slot(5, 7, "acme/app")}, limit }), ago(3)},
 		"a shortage":  {ofJob(func(f *waiting.Facts) { f.Open, f.Request = []slots.Slot{slot(5, 7, "acme/app")}, short }), ago(4)},
+		"GitHub":      {ofJob(func(f *waiting.Facts) { f.Open, f.AwaySince = []slots.Slot{slot(5, 7, "acme/app")}, ago(5) }), ago(5)},
+		"a budget":    {ofJob(func(f *waiting.Facts) { f.Budget = &budget.Use{Since: ago(6)} }), ago(6)},
 		"nothing":     {ofJob(func(*waiting.Facts) {}), time.Time{}},
 
 		"a pause, of a request":    {waiting.WhyRequest(waiting.RequestFacts{Request: *limit, Pause: paused}), ago(7)},
 		"a limit, of a request":    {waiting.WhyRequest(waiting.RequestFacts{Request: *limit}), ago(3)},
 		"a shortage, of a request": {waiting.WhyRequest(waiting.RequestFacts{Request: *short}), ago(4)},
+		"GitHub, of a request":     {waiting.WhyRequest(waiting.RequestFacts{Request: *kept(func(*lifecycle.Request) {}), AwaySince: ago(5)}), ago(5)},
 		"nothing, of a request":    {waiting.WhyRequest(waiting.RequestFacts{Request: *kept(func(*lifecycle.Request) {})}), time.Time{}},
 	} {
 		if !c.got.Since.Equal(c.want) {
@@ -184,7 +187,7 @@ func TestWhyARequestWaits(t *testing.T) {
 		},
 		"a limit":     {func(f *waiting.RequestFacts) { f.Request.QuotaReason = "acme has 3 of 3 hosts" }, lifecycle.ReasonQuota, "acme has 3 of 3 hosts", "once there is room"},
 		"no capacity": {func(f *waiting.RequestFacts) { f.Request.Shortage = "no spot c5.large" }, lifecycle.ReasonShortage, "short: no spot c5.large", "again until 10:10:00Z"},
-		"GitHub away": {func(f *waiting.RequestFacts) { f.GitHubAway = true }, lifecycle.ReasonGitHubUnavailable, "GitHub does not answer", "answers again"},
+		"GitHub away": {func(f *waiting.RequestFacts) { f.AwaySince = now }, lifecycle.ReasonGitHubUnavailable, "GitHub does not answer", "answers again"},
 		"both are on their way": {
 			func(f *waiting.RequestFacts) {
 				f.Request.Taken = append(f.Request.Taken, lifecycle.Taken{InstanceID: "i-2"})

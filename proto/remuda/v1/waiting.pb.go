@@ -160,7 +160,8 @@ type Wait struct {
 	Reason string `protobuf:"bytes,11,opt,name=reason,proto3" json:"reason,omitempty"`
 	// What happens next: a sentence for a person.
 	Next string `protobuf:"bytes,12,opt,name=next,proto3" json:"next,omitempty"`
-	// Since when the limit, the shortage, the pause or the full pool keeps it; absent if it is something else.
+	// Since when the limit, the shortage, the pause, the full pool, the budget or GitHub's silence keeps it; absent if it is something else, or if that is not
+	// known: of a budget, and of GitHub, it is what this controld has seen since it started.
 	ReasonTime    *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=reason_time,json=reasonTime,proto3" json:"reason_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

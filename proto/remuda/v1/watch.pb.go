@@ -49,8 +49,9 @@ type Event struct {
 	Reason string `protobuf:"bytes,10,opt,name=reason,proto3" json:"reason,omitempty"`
 	// The reason in a word, such as "registration_timeout" (docs/interfaces.md); empty in events of an older controld.
 	ReasonCode string `protobuf:"bytes,11,opt,name=reason_code,json=reasonCode,proto3" json:"reason_code,omitempty"`
-	// The pool that it is about, where that is not the pool of the host: of a request, of a job of a job pool, and of a pool itself, such as its
-	// pause. Empty of any other, and in events of an older controld.
+	// The pool that it is about, where that is not the pool of the host: of a request, of a job of a job pool or of a run whose hosts are all of one pool, of
+	// a refused job that names or means a pool, and of a pool itself, such as its pause. Empty of any other or if it is not known, and in events of an older
+	// controld.
 	Pool string `protobuf:"bytes,12,opt,name=pool,proto3" json:"pool,omitempty"`
 	// GitHub's id of the job that starts or ends; 0 when it is about none.
 	JobId int64 `protobuf:"varint,13,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
