@@ -122,6 +122,32 @@ func TestWhatKeptARun(t *testing.T) {
 	}
 }
 
+// Between the row of a launch and its reservation another request takes the last host of the pool: the launch is given up, and its run says what kept it.
+func TestWhatKeptARunWhoseLaunchWasGivenUp(t *testing.T) {
+	inBubbleOf(t, atMost(1), func(ctx context.Context, t *testing.T, w *world) {
+		late, err := w.fleet.NewProvision(demand("2", "a", 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		written := func() bool {
+			q, err := w.store.Request(ctx, repository, "2", "a")
+			return err == nil && q.Launch != nil
+		}
+		for steps := 0; !written(); steps++ {
+			if _, err := late.Step(ctx, time.Now()); err != nil || steps > 100 {
+				t.Fatalf("its launch is not written: %v", err)
+			}
+		}
+		w.mustProvision(ctx, demand("1", "a", 1))
+		done := make(chan error, 1)
+		go func() { done <- w.fleet.Drive(ctx, late, patience) }()
+		w.until("the launch is given up", time.Minute, func() bool { return !written() })
+		w.release(ctx, "1", true)
+		w.ends(done)
+		w.held("2", lifecycle.ReasonQuota, "pools.default.maximum allows default 1 host at once, and none is left: for run 1 1 were launched")
+	})
+}
+
 // What kept a request is in its row, so another replica that goes on with it says it too.
 func TestAnotherReplicaSaysWhatKeptARun(t *testing.T) {
 	inBubbleOf(t, limited(policy.Limits{HostsPerRepository: 1}), func(ctx context.Context, t *testing.T, w *world) {
