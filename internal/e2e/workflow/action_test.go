@@ -17,7 +17,7 @@ import (
 // TestAction: a step gets hosts, the next one gives them back, and so does a step whose hosts are for its job alone.
 func TestAction(t *testing.T) {
 	t.Parallel() // it waits more than it works
-	s := newStage(t)
+	s := newDevStage(t)
 	first := s.step("7001", map[string]string{"hosts": "2", "labels": "remuda-large"})
 	first.phase(0)
 	if first.state["phase"] != "given" {
@@ -79,7 +79,7 @@ func TestAction(t *testing.T) {
 // TestActionIsRefused: what is wrong is said, with the remedy, and the end of the job has nothing to give back.
 func TestActionIsRefused(t *testing.T) {
 	t.Parallel() // it waits more than it works
-	s := newStage(t)
+	s := newDevStage(t)
 	for name, test := range map[string]struct {
 		inputs  map[string]string
 		change  func(*actionStep)
@@ -97,9 +97,8 @@ func TestActionIsRefused(t *testing.T) {
 			inputs: map[string]string{"audience": "https://else.test"}, says: "audience", phase: "refused",
 			answers: slices.Repeat([]string{"Provision Unauthenticated"}, 3),
 		},
-		"no permission":  {change: func(a *actionStep) { a.tokens = nil }, says: "id-token: write", phase: "begun"},
-		"bad inputs":     {inputs: map[string]string{"hosts": "0", "address": "nowhere"}, says: "input hosts: ", phase: "begun"},
-		"no certificate": {inputs: map[string]string{"ca": ""}, says: "input ca", phase: "asked"},
+		"no permission": {change: func(a *actionStep) { a.tokens = nil }, says: "id-token: write", phase: "begun"},
+		"bad inputs":    {inputs: map[string]string{"hosts": "0", "address": "nowhere"}, says: "input hosts: ", phase: "begun"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			step := s.step("7100", test.inputs)
@@ -127,12 +126,12 @@ func TestActionIsRefused(t *testing.T) {
 // gives back what it asked for.
 func TestActionWaits(t *testing.T) {
 	t.Parallel() // it waits more than it works
-	s := newStage(t)
+	s := newDevStage(t)
 	if _, err := s.admin.PausePool(s.ctx, &remudav1.PausePoolRequest{Pool: "default", Reason: "the racks are being moved"}); err != nil {
 		t.Fatal(err)
 	}
 	lines := s.newPartition()
-	staying := s.step("7201", map[string]string{"hosts": "2", "address": lines.addr})
+	staying := s.step("7201", map[string]string{"hosts": "2", "address": "http://" + lines.addr})
 	leaving := s.step("7202", nil)
 	staying.begin()
 	leaving.begin()
@@ -167,10 +166,20 @@ func TestActionWaits(t *testing.T) {
 	leaving.keepsSecrets()
 }
 
-// TestActionGivesBackWhatItMayHave: the runner killed the step, so its job ends without knowing. This one is with `controld dev`.
+// TestActionGivesBackWhatItMayHave: the runner killed the step, so its job ends without knowing. The controld is one with TLS: without its
+// certificate the step gets nowhere.
 func TestActionGivesBackWhatItMayHave(t *testing.T) {
 	t.Parallel() // it waits more than it works
-	s := newDevStage(t)
+	s := newStage(t)
+	stranger := s.step("7300", map[string]string{"ca": ""})
+	stranger.phase(1)
+	stranger.says("::error::")
+	stranger.says("input ca")
+	if calls := s.calls("7300"); stranger.state["phase"] != "asked" || len(calls) > 0 {
+		t.Errorf("without the certificate its phase is %q, after %v", stranger.state["phase"], calls)
+	}
+	stranger.keepsSecrets()
+
 	step := s.step("7301", nil)
 	step.phase(0)
 	step.state["phase"] = "asked"

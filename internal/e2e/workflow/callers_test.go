@@ -112,7 +112,7 @@ func (s *stage) nothingProvisioned() {
 			s.Errorf("hosts: %v %v", got.GetInstances(), err)
 		}
 	}
-	machines, err := filepath.Glob(filepath.Join(s.dir, "cloud", "hosts", "*"))
+	machines, err := filepath.Glob(filepath.Join(s.dir, "*", "hosts", "*")) // of controld serve, or of controld dev
 	if err != nil || len(machines) > 0 {
 		s.Errorf("machines: %v %v", machines, err)
 	}
