@@ -30,11 +30,11 @@ func server(t *testing.T) (address string, asked *atomic.Int64) {
 	page("/page", `<h1 id="top">Top</h1><a name="old">old</a><h2 id="user-content-made">made</h2>`)
 	page("/long", "<p>"+strings.Repeat("text ", 2<<20))
 	mux.HandleFunc("/text", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "plain") })
-	for path, status := range map[string]int{"/moved": 301, "/elsewhere": 302} {
+	for path, status := range map[string]int{"/moved": http.StatusMovedPermanently, "/elsewhere": http.StatusFound} {
 		mux.Handle(path, http.RedirectHandler("/page", status))
 	}
-	mux.Handle("/lost", http.RedirectHandler("/none", 301))
-	mux.Handle("/on", http.RedirectHandler("/on", 302))
+	mux.Handle("/lost", http.RedirectHandler("/none", http.StatusMovedPermanently))
+	mux.Handle("/on", http.RedirectHandler("/on", http.StatusFound))
 	mux.HandleFunc("/private", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) })
 	mux.HandleFunc("/gone", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusGone) })
 	mux.HandleFunc("/broken", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
