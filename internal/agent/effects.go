@@ -88,7 +88,7 @@ func (a *Agent) performFor(ctx context.Context, r lifecycle.Record, e Effect) er
 	return fmt.Errorf("unknown effect %q", e)
 }
 
-// introduced is what the jobs of the host are told of it, and the version of the record that it was made of.
+// introduced is what the log of each job says of the host, and the version of the record that it was made from.
 type introduced struct {
 	version int64
 	text    string

@@ -3,7 +3,6 @@ package page_test
 import (
 	"flag"
 	"net/http/httptest"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -37,7 +36,7 @@ var pictures = map[string]map[int]string{
 }
 
 // TestInABrowser looks at the page in Chromium: the browser has nothing to complain about, axe-core finds no barrier, nothing is wider than a phone,
-// and the page works without JavaScript, with its slider and its updates.
+// the page works without JavaScript, with its slider and its updates, and the pictures in docs are of it.
 func TestInABrowser(t *testing.T) {
 	racepass.CoveredBy(t, "TestPages")
 	node, modules := install(t, actionTools), install(t, browserTools)
@@ -45,21 +44,11 @@ func TestInABrowser(t *testing.T) {
 		w := newWorld(t, func(*page.Options) {})
 		w.fill(hosts)
 		w.waits("test (shard 2 of 3)")
+		shapes := w.shapes(hosts)
 		s := httptest.NewServer(w.handler)
 		t.Cleanup(s.Close)
 		dir := look(t, node, modules, s.URL, what, paths...)
-		for name, to := range pictures {
-			if to[hosts] == "" || !*update {
-				continue
-			}
-			picture, err := os.ReadFile(filepath.Join(dir, name))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(modules.Root, "docs/images", to[hosts]), picture, 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
+		keepPictures(t, modules.Root, dir, shapes)
 	}
 }
 

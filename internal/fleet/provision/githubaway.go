@@ -21,7 +21,7 @@ func (p *Provision) away(err error, now time.Time) bool {
 	return errors.Is(err, lifecycle.ErrUnavailable) && p.env.Hosts.GitHubHealth.Away(now)
 }
 
-// heldByGitHub notes that the request waits for GitHub, if that is why it failed. Its row has it, for whoever goes on with it.
+// heldByGitHub notes that the request waits for GitHub, if that is why it failed. Its row has it, for a replica that goes on with it.
 func (p *Provision) heldByGitHub(ctx context.Context, err error, now time.Time) error {
 	if !p.away(err, now) || p.q.HeldBy == string(lifecycle.ReasonGitHubUnavailable) {
 		return err
