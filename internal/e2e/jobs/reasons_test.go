@@ -172,7 +172,7 @@ func TestTheSameReasonWhileGitHubIsAway(t *testing.T) {
 	s.run("6103", workflow(1, "ours", "'true'"))
 	for run, c := range map[string]struct{ why, metric string }{
 		"6101": {"GitHub does not answer, so no host can register for it", `remuda_jobs_waiting_reason{code="github_unavailable",pool="small"} 1`},
-		"6102": {"GitHub does not answer, so no host can register. It", `remuda_requests_waiting{code="github_unavailable",pool="default"} 1`},
+		"6102": {"GitHub does not answer, so no host can register, since ", `remuda_requests_waiting{code="github_unavailable",pool="default"} 1`},
 	} {
 		s.eventually(func() string {
 			resp, err := s.Fleet.ExplainRun(s.ctx, &remudav1.ExplainRunRequest{Repository: repository, RunId: run})
