@@ -218,9 +218,10 @@ func lower(all []string) (low []string) {
 
 // gauges are those that are counted when the metrics are read.
 func (d *daemon) gauges(c *config.Config) *instrument.HostGauges {
+	prices := c.Cost.List(d.backends.region)
 	return &instrument.HostGauges{
 		Store: d.records(), Jobs: d.backends.store, Guards: d.backends.store, Services: d.fleet.Services, WhyWaits: d.fleet.WhyWaits, Requests: d.fleet.WaitingRequests, ClockOffset: d.backends.clockOffset,
-		JobPools: slices.Sorted(maps.Keys(jobPools(c))), Pools: slices.Sorted(maps.Keys(c.Pools)), Budgets: d.hub.Budgets, CostBudgets: d.fleet.Budgets, Metrics: d.metrics, Log: d.log.Named("metrics"),
+		JobPools: slices.Sorted(maps.Keys(jobPools(c))), Pools: slices.Sorted(maps.Keys(c.Pools)), Budgets: d.hub.Budgets, CostBudgets: d.fleet.Budgets, Price: prices.Of, Metrics: d.metrics, Log: d.log.Named("metrics"),
 	}
 }
 

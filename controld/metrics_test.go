@@ -208,6 +208,7 @@ const metered = `services: {jobs: {}}
 pools: {small: {jobs: {labels: [small], maximum: 2, repositories: ["acme/*"]}}}
 sweeps: {liveness: 1s, cloud: 2s}
 limits: {budgets: [{owner: acme, dollars_per_month: 1000000}]}
+cost: {prices: [{instance_type: "*", dollars_per_hour: 1}]}
 `
 
 // TestMetricsOfADaemon: a daemon that has served runs and a job of a job pool serves what the page says, and no other values of labels than it lists.

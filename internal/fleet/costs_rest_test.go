@@ -37,9 +37,10 @@ func (s *neverPools) CreateReading(ctx context.Context, r meter.Reading) error {
 // TestCostOfAHostThatEndsInPlaceOfItsPool: its cycle was kept when it was clean, and the host was ended before its record said so. The rest of its
 // life is kept when it is forgotten.
 func TestCostOfAHostThatEndsInPlaceOfItsPool(t *testing.T) {
-	store := &neverPools{}
+	store, seen := &neverPools{}, &paid{}
 	options := func(o *fleet.Options) {
 		priced(o)
+		o.Observer = seen
 		store.Store, o.Store = o.Store, store
 	}
 	inBubbleOf(t, options, func(ctx context.Context, t *testing.T, w *world) {
@@ -60,5 +61,6 @@ func TestCostOfAHostThatEndsInPlaceOfItsPool(t *testing.T) {
 		if diff := report.Total.Sum() - lived; diff.Abs() > time.Second {
 			t.Errorf("the machine lived for %s, and the report has %s", lived, report.Total.Sum())
 		}
+		seen.want(t, report)
 	})
 }

@@ -227,7 +227,7 @@ func (o *Options) fill() {
 func (f *Fleet) lowerRooms(o Options, health *hosts.GitHubHealth) {
 	f.hosts = &hosts.Hosts{
 		Store: o.Store, Queue: o.Queue, GitHub: o.GitHub, Guards: o.Guards, Compute: o.Compute, Ender: o.Compute,
-		Pools: o.Pools, Limited: o.Limits.On(), HostKey: o.HostKey, RandomText: o.RandomText, OneAtATime: o.OneAtATime, GitHubHealth: health,
+		Pools: o.Pools, Prices: o.Prices, Limited: o.Limits.On(), HostKey: o.HostKey, RandomText: o.RandomText, OneAtATime: o.OneAtATime, GitHubHealth: health,
 		Templates: hosts.Templates{Ask: o.TemplateVersion}, Timing: o.Timing, Log: o.Log, Observer: o.Observer, Ops: f.ops,
 	}
 	f.quota = &quota.Ledger{

@@ -3,6 +3,7 @@ package fleet_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"testing"
@@ -12,6 +13,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/meter"
+	"github.com/remuda-ci/remuda/internal/policy/price"
 )
 
 // noted keeps what metrics are made of.
@@ -157,5 +161,79 @@ func TestWaitsOfJobsAreObserved(t *testing.T) {
 				t.Errorf("the pool is not named in %q", lines)
 			}
 		})
+	})
+}
+
+// paid adds up the time of hosts, and what it cost.
+type paid struct {
+	silent
+	mu      sync.Mutex
+	time    map[string]meter.Times // by pool
+	dollars map[meter.Host]float64
+}
+
+func (*paid) RunnersEnd(map[string]time.Time) {}
+
+func (p *paid) HostTime(pool string, t meter.Times) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.time == nil {
+		p.time, p.dollars = map[string]meter.Times{}, map[meter.Host]float64{}
+	}
+	p.time[pool] = p.time[pool].Plus(t)
+}
+
+func (p *paid) HostCost(h meter.Host, perHour float64, t meter.Times) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	h.InstanceType, h.ResourceClass = "", ""
+	p.dollars[h] += perHour * t.Sum().Hours()
+}
+
+// want: the sums are those of a report about hosts that have ended.
+func (p *paid) want(t *testing.T, report fleet.CostReport) {
+	t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	told, dollars := meter.Times{}, 0.0
+	for _, times := range p.time {
+		told = told.Plus(times)
+	}
+	for _, d := range p.dollars {
+		dollars += d
+	}
+	if diff := cmp.Diff(report.Total.Times, told); diff != "" {
+		t.Errorf("the observer has other times than the report (-report +observer):\n%s", diff)
+	}
+	if math.Abs(dollars-report.Total.Dollars) > 1e-9 || dollars == 0 {
+		t.Errorf("the observer has $%g, and the report $%g", dollars, report.Total.Dollars)
+	}
+}
+
+// TestWhatHostsCostIsObserved: by their pool and usage class, once their cycles are kept.
+func TestWhatHostsCostIsObserved(t *testing.T) {
+	seen := &paid{}
+	inBubbleOf(t, func(o *fleet.Options) {
+		o.Observer = seen
+		o.Prices = &price.List{Own: []price.Price{{InstanceType: "*", UsageClass: lifecycle.UsageSpot, Dollars: 0.25}, {InstanceType: "*", Dollars: 1}}}
+	}, func(ctx context.Context, t *testing.T, w *world) {
+		began := time.Now()
+		go w.fleet.Sweep(ctx)
+		for _, usage := range lifecycle.UsageClasses {
+			d := demand("on "+string(usage), string(usage), 1)
+			d.Spec.UsageClass = usage
+			w.mustProvision(ctx, d)
+			time.Sleep(10 * time.Minute)
+			w.release(ctx, d.RunID, true)
+		}
+		time.Sleep(3 * time.Hour)
+		if n := w.machines(); n != 0 {
+			t.Fatalf("%d machines live", n)
+		}
+		seen.want(t, w.costs(ctx, fleet.CostQuery{By: fleet.CostByPool, Since: meter.DayOf(began), Until: meter.DayOf(time.Now())}))
+		of := func(u lifecycle.UsageClass) float64 { return seen.dollars[meter.Host{Pool: "default", UsageClass: string(u)}] }
+		if share := of(lifecycle.UsageSpot) / of(lifecycle.UsageOnDemand); len(seen.dollars) != 2 || share < 0.24 || share > 0.26 {
+			t.Errorf("the observer has %v, and both hosts lived for the same time", seen.dollars)
+		}
 	})
 }

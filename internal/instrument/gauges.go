@@ -44,6 +44,8 @@ type HostGauges struct {
 	// Budgets are what GitHub lets the credentials do, and CostBudgets how much is used of what may be spent.
 	Budgets     func() []github.Budget
 	CostBudgets func(context.Context, time.Time) ([]fleet.BudgetUse, time.Time, error)
+	// Price is what an hour of a machine costs; false: it has no price. nil: none has.
+	Price func(instanceType, usageClass string) (dollars float64, rough, ok bool)
 	// ClockOffset is how far the store's clock is from that of this machine; nil: they are the same.
 	ClockOffset func() time.Duration
 	Metrics     *telemetry.Metrics
@@ -86,7 +88,7 @@ func (g *HostGauges) due(now time.Time) bool {
 
 // countHosts leaves the last counts in place when the store cannot be read.
 func (g *HostGauges) countHosts(ctx context.Context) {
-	counts := map[telemetry.HostsOf]int{}
+	counts, rates := map[telemetry.HostsOf]int{}, map[telemetry.RateOf]float64{}
 	living := lifecycle.Filter{States: lifecycle.LiveStates}
 	list := func(page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error) {
 		return g.Store.ListInstances(ctx, living, page)
@@ -97,8 +99,21 @@ func (g *HostGauges) countHosts(ctx context.Context) {
 			return
 		}
 		counts[telemetry.HostsOf{Pool: r.Pool, State: r.State}]++
+		if dollars, ok := g.price(r); ok {
+			rates[telemetry.RateOf{Pool: r.Pool, UsageClass: r.UsageClass}] += dollars
+		}
 	}
 	g.Metrics.SetHosts(counts)
+	g.Metrics.SetRates(rates)
+}
+
+// price is what an hour of a host costs; false: it has no price.
+func (g *HostGauges) price(r lifecycle.Record) (dollars float64, ok bool) {
+	if g.Price == nil {
+		return 0, false
+	}
+	dollars, _, ok = g.Price(r.InstanceType, string(r.UsageClass))
+	return dollars, ok
 }
 
 // countRequests counts the requests that wait for hosts, by what holds them.

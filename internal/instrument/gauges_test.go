@@ -46,8 +46,11 @@ func (h *herd) ListInstances(_ context.Context, f lifecycle.Filter, page lifecyc
 
 func TestHostGauges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		spot := lifecycle.Hardware{InstanceType: "m7g.large", UsageClass: lifecycle.UsageSpot}
 		store := &herd{records: []lifecycle.Record{
-			{Pool: "default", State: lifecycle.StateIdle}, {Pool: "default", State: lifecycle.StateRunning}, {Pool: "default", State: lifecycle.StateIdle},
+			{Pool: "default", State: lifecycle.StateIdle, Hardware: spot},
+			{Pool: "default", State: lifecycle.StateRunning, Hardware: lifecycle.Hardware{InstanceType: "x9.new"}},
+			{Pool: "default", State: lifecycle.StateIdle, Hardware: spot},
 		}}
 		metrics := telemetry.NewMetrics()
 		left := func() []github.Budget { return []github.Budget{{Credential: "the token", Remaining: 41}} }
@@ -83,6 +86,9 @@ func TestHostGauges(t *testing.T) {
 				use.Owner, use.Dollars = "acme", 8
 				return []fleet.BudgetUse{use}, time.Now(), nil
 			},
+			Price: func(instanceType, usageClass string) (dollars float64, rough, ok bool) {
+				return 0.25, true, instanceType == "m7g.large" && usageClass == "spot"
+			},
 			Metrics: metrics, Log: hclog.NewNullLogger(),
 			Requests: func(context.Context, time.Time) ([]fleet.Wait, bool, error) { return requests, false, nil },
 			WhyWaits: func(_ context.Context, j lifecycle.Job, _ time.Time) (fleet.WaitAnswer, error) {
@@ -106,13 +112,13 @@ func TestHostGauges(t *testing.T) {
 			t.Error("what is not known of a service is told")
 		}
 		counts(`remuda_pool_paused{pool="default"} 0`, `remuda_pool_paused{pool="small"} 1`, `remuda_budget_used_ratio{budget="owner acme"} 0.75`,
-			`remuda_hosts{pool="default",state="idle"} 2`, `remuda_hosts{pool="default",state="running"} 1`,
+			`remuda_hosts{pool="default",state="idle"} 2`, `remuda_hosts{pool="default",state="running"} 1`, `remuda_hosts_dollars_per_hour{pool="default",usage_class="spot"} 0.5`,
 			`remuda_github_requests_remaining{credential="the token"} 41`, `remuda_jobs_waiting{pool="small"} 1`, `remuda_jobs_waiting_reason{code="pool_full",pool="small"} 1`, `remuda_turns_open{pool="small"} 0`,
 			`remuda_requests_waiting{code="quota",pool="default"} 2`, `remuda_requests_waiting{code="shortage",pool="default"} 1`,
 			`remuda_service_jobs_waiting{service="jobs-eu"} 7`, `remuda_service_runners_desired{service="jobs-eu"} 3`,
 			`remuda_service_runners_running{service="jobs-eu"} 2`, `remuda_service_workers_online{service="render"} 5`,
 			`remuda_service_workers_offline{service="render"} 5`)
-		for _, unknown := range []string{`remuda_service_workers_online{service="jobs-eu"}`, `{service="render"} 0`} {
+		for _, unknown := range []string{`remuda_hosts_dollars_per_hour{pool="default",usage_class=""}`, `remuda_service_workers_online{service="jobs-eu"}`, `{service="render"} 0`} {
 			if strings.Contains(scraped(), unknown) {
 				t.Errorf("%s is in the metrics, and is not known", unknown)
 			}
@@ -132,7 +138,7 @@ func TestHostGauges(t *testing.T) {
 		if strings.Contains(scraped(), "remuda_requests_waiting{") {
 			t.Error("requests are counted that do not wait any more")
 		}
-		counts(`remuda_hosts{pool="default",state="idle"} 1`)
+		counts(`remuda_hosts{pool="default",state="idle"} 1`, `remuda_hosts_dollars_per_hour{pool="default",usage_class="spot"} 0.25`)
 		store.broken = true
 		time.Sleep(instrument.CountEvery)
 		counts(`remuda_hosts{pool="default",state="idle"} 1`)

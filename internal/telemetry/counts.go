@@ -23,6 +23,24 @@ func (m *Metrics) SetHosts(counts map[HostsOf]int) {
 	m.hosts.set(values)
 }
 
+// RateOf names a group of hosts that cost the same in the eyes of an operator.
+type RateOf struct {
+	Pool       string
+	UsageClass lifecycle.UsageClass
+}
+
+var ratesDesc = prometheus.NewDesc("remuda_hosts_dollars_per_hour",
+	"What an hour of the living hosts costs in US dollars, by the prices of the configuration, when they were last counted.", []string{"pool", "usage_class"}, nil)
+
+// SetRates replaces what an hour of the living hosts costs, all at once. A group that is missing is gone.
+func (m *Metrics) SetRates(dollars map[RateOf]float64) {
+	var values []prometheus.Metric
+	for of, d := range dollars {
+		values = append(values, prometheus.MustNewConstMetric(ratesDesc, prometheus.GaugeValue, d, of.Pool, string(of.UsageClass)))
+	}
+	m.rates.set(values)
+}
+
 // RequestsOf names a group of requests of runs that wait for hosts.
 type RequestsOf struct {
 	Pool string

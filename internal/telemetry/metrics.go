@@ -41,6 +41,7 @@ type Metrics struct {
 	sweeps   *prometheus.HistogramVec
 	ages     *ages
 	hosts    *gauges
+	rates    *gauges
 	requests *gauges
 	rpcs     *prometheus.HistogramVec
 	webhooks *prometheus.CounterVec
@@ -56,6 +57,7 @@ type Metrics struct {
 	guarded  *prometheus.GaugeVec
 	gone     *prometheus.CounterVec
 	spent    *prometheus.CounterVec
+	cost     *prometheus.CounterVec
 	services *gauges
 }
 
@@ -92,6 +94,7 @@ func NewMetrics() *Metrics {
 		}, []string{"sweep", "result"}),
 		ages:     newAges(),
 		hosts:    &gauges{descs: []*prometheus.Desc{hostsDesc}},
+		rates:    &gauges{descs: []*prometheus.Desc{ratesDesc}},
 		requests: &gauges{descs: []*prometheus.Desc{requestsDesc}},
 		rpcs: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "remuda_grpc_request_duration_seconds", Help: "How long gRPC requests took, by method and status code. A Provision waits for its hosts.", Buckets: rpcBuckets,
@@ -132,6 +135,9 @@ func NewMetrics() *Metrics {
 		spent: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "remuda_host_time_seconds_total", Help: "Time of hosts by its part, counted when a run has given its host back, and when a machine is gone.",
 		}, []string{"pool", "part"}),
+		cost: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "remuda_host_cost_dollars_total", Help: "What the time of hosts cost in US dollars, by the prices of the configuration, counted with that time.",
+		}, []string{"pool", "usage_class", "part"}),
 		gone: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "remuda_machines_gone_total", Help: "Machines of hosts that ended without an order of the fleet, by the code that the cloud gives.",
 		}, []string{"code"}),
@@ -149,7 +155,7 @@ func NewMetrics() *Metrics {
 	for _, code := range unservedCodes {
 		m.unserved.WithLabelValues(string(code))
 	}
-	m.registry.MustRegister(m.calls, m.decided, m.sweeps, m.ages, m.hosts, m.requests, m.rpcs, m.webhooks, m.runners, m.budgets, m.waiting, m.waitsFor, m.turns, m.held, m.clock, m.paused, m.ofBudget, m.guarded, m.gone, m.spent, m.services, build,
+	m.registry.MustRegister(m.calls, m.decided, m.sweeps, m.ages, m.hosts, m.rates, m.requests, m.rpcs, m.webhooks, m.runners, m.budgets, m.waiting, m.waitsFor, m.turns, m.held, m.clock, m.paused, m.ofBudget, m.guarded, m.gone, m.spent, m.cost, m.services, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -260,9 +266,21 @@ func (m *Metrics) MachineGone(why string) {
 
 // HostTime counts the time that a host has spent, by its parts.
 func (m *Metrics) HostTime(pool string, t meter.Times) {
-	for part, d := range map[string]time.Duration{"boot": t.Boot, "busy": t.Busy, "clean": t.Clean, "idle": t.Idle} {
+	for part, d := range partsOf(t) {
 		m.spent.WithLabelValues(pool, part).Add(d.Seconds())
 	}
+}
+
+// HostCost counts what the time of a host cost, at a number of dollars an hour.
+func (m *Metrics) HostCost(h meter.Host, perHour float64, t meter.Times) {
+	for part, d := range partsOf(t) {
+		m.cost.WithLabelValues(h.Pool, h.UsageClass, part).Add(perHour * d.Hours())
+	}
+}
+
+// partsOf are the parts of a time, by the label of each.
+func partsOf(t meter.Times) map[string]time.Duration {
+	return map[string]time.Duration{"boot": t.Boot, "busy": t.Busy, "clean": t.Clean, "idle": t.Idle}
 }
 
 // RunnersEnd replaces what is known of the versions of actions/runner that hosts

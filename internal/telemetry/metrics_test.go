@@ -116,6 +116,27 @@ func TestTheTimeOfHosts(t *testing.T) {
 	}
 }
 
+// What hosts cost adds up by pool, usage class and part, at the price of each.
+func TestTheCostOfHosts(t *testing.T) {
+	m := telemetry.NewMetrics()
+	m.HostCost(meter.Host{Pool: "default", UsageClass: "spot"}, 2, meter.Times{Idle: 90 * time.Minute, Busy: time.Hour})
+	m.HostCost(meter.Host{Pool: "default", UsageClass: "spot", InstanceType: "m7g.large"}, 4, meter.Times{Idle: 30 * time.Minute})
+	m.HostCost(meter.Host{Pool: "default", UsageClass: "on-demand"}, 1, meter.Times{Boot: 45 * time.Minute, Clean: 15 * time.Minute})
+	want := []string{
+		`remuda_host_cost_dollars_total{part="boot",pool="default",usage_class="on-demand"} 0.75`,
+		`remuda_host_cost_dollars_total{part="boot",pool="default",usage_class="spot"} 0`,
+		`remuda_host_cost_dollars_total{part="busy",pool="default",usage_class="on-demand"} 0`,
+		`remuda_host_cost_dollars_total{part="busy",pool="default",usage_class="spot"} 2`,
+		`remuda_host_cost_dollars_total{part="clean",pool="default",usage_class="on-demand"} 0.25`,
+		`remuda_host_cost_dollars_total{part="clean",pool="default",usage_class="spot"} 0`,
+		`remuda_host_cost_dollars_total{part="idle",pool="default",usage_class="on-demand"} 0`,
+		`remuda_host_cost_dollars_total{part="idle",pool="default",usage_class="spot"} 5`,
+	}
+	if d := cmp.Diff(want, scrape(m, "remuda_host_cost")); d != "" {
+		t.Error(d)
+	}
+}
+
 // The label has few values, whatever a cloud says.
 func TestMachinesThatAreGoneAreCountedByTheirCode(t *testing.T) {
 	m := telemetry.NewMetrics()

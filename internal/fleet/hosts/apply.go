@@ -110,30 +110,56 @@ func (hs *Hosts) writeReading(ctx context.Context, r lifecycle.Record, next *lif
 	if d.Action == lifecycle.ActionForget {
 		reading = reading.Until(d.EndedAt)
 	}
-	err := hs.Store.CreateReading(ctx, reading)
-	again := errors.Is(err, lifecycle.ErrExists)
-	if again {
-		reading, err = hs.Store.Reading(ctx, reading.Day, reading.Name)
-		if rest, ok := meter.NewRest(reading, c); err == nil && ok && d.Action == lifecycle.ActionForget {
-			err = hs.Store.CreateReading(ctx, rest.Until(d.EndedAt))
-		}
-		if errors.Is(err, lifecycle.ErrExists) {
-			err = nil
-		}
-	}
+	reading, written, err := hs.createReading(ctx, reading, c, d)
 	switch {
 	case errors.Is(err, lifecycle.ErrUnavailable) || ctx.Err() != nil:
 		return fmt.Errorf("keep the time that host %s was used for: %w", r.InstanceID, err)
 	case err != nil: // it would fail again, and the host goes on: no bookkeeping keeps a machine from its end
 		hs.Log.Error("the time that a host was used for is lost", logkey.Instance, r.InstanceID, logkey.Error, err)
 		return nil
-	case !again:
-		hs.Observer.HostTime(r.Pool, reading.Times())
 	}
+	hs.tellTime(written)
 	if d.Action != lifecycle.ActionForget {
 		next.Meter.After(reading)
 	}
 	return nil
+}
+
+// createReading writes a reading. If it is there already, it writes what a last cycle has beyond it. It returns the reading as it is in the
+// store, and what was written now; zero: nothing was.
+func (hs *Hosts) createReading(ctx context.Context, reading meter.Reading, c meter.Cycle, d lifecycle.Decision) (stored, written meter.Reading, err error) {
+	err = hs.Store.CreateReading(ctx, reading)
+	if !errors.Is(err, lifecycle.ErrExists) {
+		return reading, reading, err
+	}
+	stored, err = hs.Store.Reading(ctx, reading.Day, reading.Name)
+	rest, ok := meter.NewRest(stored, c)
+	if err != nil || !ok || d.Action != lifecycle.ActionForget {
+		return stored, written, err
+	}
+	rest = rest.Until(d.EndedAt)
+	switch err = hs.Store.CreateReading(ctx, rest); {
+	case errors.Is(err, lifecycle.ErrExists):
+		return stored, written, nil
+	case err != nil:
+		return stored, written, err
+	}
+	return stored, rest, nil
+}
+
+// tellTime tells the observer of the time that a reading has, and what it cost.
+func (hs *Hosts) tellTime(r meter.Reading) {
+	times := r.Times()
+	if times == (meter.Times{}) {
+		return
+	}
+	hs.Observer.HostTime(r.Pool, times)
+	if hs.Prices == nil {
+		return
+	}
+	if dollars, _, ok := hs.Prices.Of(r.InstanceType, r.UsageClass); ok {
+		hs.Observer.HostCost(r.Host, dollars, times)
+	}
 }
 
 // supplyToken puts the token that the agent needs next into a record, in the same write: to register, or to deregister. If GitHub is down, a

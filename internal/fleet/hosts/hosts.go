@@ -16,6 +16,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/ports"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/fleethold"
+	"github.com/remuda-ci/remuda/internal/policy/price"
 )
 
 // Hosts acts on single hosts. Its exported fields are its parts: they are set before
@@ -33,6 +34,8 @@ type Hosts struct {
 	Ender Ender
 
 	Pools map[string]ports.Pool
+	// Prices are what an hour of a machine costs; nil: costs are not observed.
+	Prices *price.List
 	// Limited: there are limits on the hosts of runs.
 	Limited bool
 	// After are called in order after each write of a record.

@@ -298,6 +298,8 @@ type Observer interface {
 	RunnersEnd(at map[string]time.Time)
 	// HostTime: a host of a pool has spent its time in these ways, since this was last said of it.
 	HostTime(pool string, t meter.Times)
+	// HostCost: that time cost so much, at a number of dollars an hour. A host whose type has no price has no cost.
+	HostCost(h meter.Host, perHour float64, t meter.Times)
 	// MachineGone: the machine of a host ended by itself or by the cloud. why is lifecycle.Machine.EndReason.
 	MachineGone(why string)
 }
@@ -328,6 +330,8 @@ func (SilentObserver) Decided(lifecycle.Action, lifecycle.ReasonCode) {}
 func (SilentObserver) Guarded(string, int) {}
 
 func (SilentObserver) HostTime(string, meter.Times) {}
+
+func (SilentObserver) HostCost(meter.Host, float64, meter.Times) {}
 
 func (SilentObserver) MachineGone(string) {}
 
