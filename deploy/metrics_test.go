@@ -28,8 +28,8 @@ var (
 	metricName = regexp.MustCompile(`remuda_[a-z_]+`)
 	matcher    = regexp.MustCompile(`([a-z_]+)=~?"([^"]+)"`)
 	grouping   = regexp.MustCompile(`by \(([^)]+)\)`)
-	label      = regexp.MustCompile("(?m)^- `([a-z]+)`: (.*)$")
-	quoted     = regexp.MustCompile("`([a-z_]+)`")
+	label      = regexp.MustCompile("(?m)^- `([a-z_]+)`: (.*(?:\n  .*)*)$")
+	quoted     = regexp.MustCompile("`([A-Za-z_.-]+)`")
 )
 
 // metricsOf are the metrics that an expression asks for, each once.
@@ -97,3 +97,49 @@ func (p page) series(name string) []string {
 	}
 	return all
 }
+
+// lists are the values of the labels of a metric whose values the page lists, with remarks in parentheses or after "or"; others may have any.
+func (p page) lists(name string) map[string][]string {
+	all := map[string][]string{}
+	for _, l := range label.FindAllStringSubmatch(p.parts[name], -1) {
+		bare := quoted.ReplaceAllString(remark.ReplaceAllString(l[2], ""), "")
+		if strings.Trim(bare, ", \n") != "" {
+			continue
+		}
+		for _, v := range quoted.FindAllStringSubmatch(l[2], -1) {
+			all[l[1]] = append(all[l[1]], v[1])
+		}
+	}
+	return all
+}
+
+var remark = regexp.MustCompile(` \([^)]*\)|, or one of [^:]*:`)
+
+// TestTheRecordedDaysAreOnThePage: no label has a value that the page of metrics does not list.
+func TestTheRecordedDaysAreOnThePage(t *testing.T) {
+	page, seen := readMetrics(t), 0
+	for _, path := range []string{goodDay, badDay} {
+		day, names := readDay(t, path)
+		for _, s := range day {
+			name, labels, _ := strings.Cut(s.Series, "{")
+			for _, suffix := range []string{"_bucket", "_sum", "_count"} {
+				if base, cut := strings.CutSuffix(name, suffix); cut && names[base] {
+					name = base
+				}
+			}
+			lists := page.lists(name)
+			for _, l := range seriesLabel.FindAllStringSubmatch(labels, -1) {
+				if list := lists[l[1]]; list != nil {
+					if seen++; !slices.Contains(list, l[2]) {
+						t.Errorf("%s has %s=%q, which docs/metrics.md does not list", name, l[1], l[2])
+					}
+				}
+			}
+		}
+	}
+	if seen < 100 {
+		t.Errorf("only %d values are compared", seen)
+	}
+}
+
+var seriesLabel = regexp.MustCompile(`([a-z_]+)="([^"]*)"`)

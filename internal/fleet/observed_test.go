@@ -231,7 +231,9 @@ func TestWhatHostsCostIsObserved(t *testing.T) {
 			t.Fatalf("%d machines live", n)
 		}
 		seen.want(t, w.costs(ctx, fleet.CostQuery{By: fleet.CostByPool, Since: meter.DayOf(began), Until: meter.DayOf(time.Now())}))
-		of := func(u lifecycle.UsageClass) float64 { return seen.dollars[meter.Host{Pool: "default", UsageClass: string(u)}] }
+		of := func(u lifecycle.UsageClass) float64 {
+			return seen.dollars[meter.Host{Pool: "default", UsageClass: string(u)}]
+		}
 		if share := of(lifecycle.UsageSpot) / of(lifecycle.UsageOnDemand); len(seen.dollars) != 2 || share < 0.24 || share > 0.26 {
 			t.Errorf("the observer has %v, and both hosts lived for the same time", seen.dollars)
 		}

@@ -8,75 +8,102 @@ import (
 	"net/http/httptest"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
-
 	"github.com/remuda-ci/remuda/internal/fleet"
-	"github.com/remuda-ci/remuda/internal/github"
 	"github.com/remuda-ci/remuda/internal/instrument"
 	"github.com/remuda-ci/remuda/internal/telemetry"
 )
 
-// dayScrape is where the metrics of the day are kept, for the tests of the alerts and of the dashboard.
-const dayScrape = "../../deploy/testdata/working-day.txt.gz"
-
-// scrapes are the metrics of a fleet as Prometheus would read them every minute: the values of each series, "_" where there is none.
+// scrapes are the metrics of a fleet as Prometheus would read them every minute: the values of each series, "_" where there is none, and "stale" where
+// Prometheus would see that there is none any more.
 type scrapes struct {
 	metrics *telemetry.Metrics
 	gauges  *instrument.HostGauges
 	values  map[string][]string
 	count   int
+	// began is the time of the first scrape: the tests of Prometheus' rules take that for 1970.
+	began time.Time
+	// faults are those that there were, by the names of the alerts that they are for.
+	faults map[string]faultTimes
 }
 
-func newScrapes(o *fleet.Options) *scrapes {
-	s := &scrapes{metrics: telemetry.NewMetrics(), values: map[string][]string{}}
-	calls := func(port string) instrument.Calls { return instrument.Calls{Metrics: s.metrics, Port: port} }
+// faultTimes are until when something is wrong, and until when an alert may still fire for it.
+type faultTimes struct{ wrong, settles time.Time }
+
+// calls counts the calls of a port.
+func (s *scrapes) calls(port string) instrument.Calls {
+	return instrument.Calls{Metrics: s.metrics, Port: port}
+}
+
+// observe has the metrics count what a fleet does.
+func (s *scrapes) observe(o *fleet.Options) {
 	o.Observer = s.metrics
-	o.Compute = instrument.Compute{Compute: o.Compute, Calls: calls("compute")}
-	o.Queue = instrument.Queue{Queue: o.Queue, Calls: calls("queue")}
-	o.GitHub = instrument.GitHub{GitHub: o.GitHub, Calls: calls("github")}
-	return s
-}
-
-// watch has the gauges count the hosts of the day, as controld does.
-func (s *scrapes) watch(d *workday) {
-	s.gauges = &instrument.HostGauges{
-		Store: d.store, Jobs: d.store, Guards: d.store, WhyWaits: d.fleet.WhyWaits, Requests: d.fleet.WaitingRequests, Services: d.fleet.Services, Pools: []string{"default"},
-		Budgets: func() []github.Budget { return []github.Budget{{Credential: "app", Remaining: 4000}} }, CostBudgets: d.fleet.Budgets,
-		ClockOffset: func() time.Duration { return 0 }, Metrics: s.metrics, Log: hclog.NewNullLogger(),
-	}
+	o.Compute = instrument.Compute{Compute: o.Compute, Calls: s.calls("compute")}
+	o.Queue = instrument.Queue{Queue: o.Queue, Calls: s.calls("queue")}
+	o.GitHub = instrument.GitHub{GitHub: o.GitHub, Calls: s.calls("github")}
 }
 
 // take reads all series once.
 func (s *scrapes) take() {
+	if s.began.IsZero() {
+		s.began = time.Now()
+	}
 	w := httptest.NewRecorder()
 	s.gauges.Before(s.metrics.Handler()).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 	for line := range strings.SplitSeq(w.Body.String(), "\n") {
-		if !strings.HasPrefix(line, "remuda_") {
+		if strings.HasPrefix(line, "remuda_") {
+			at := strings.LastIndexByte(line, ' ')
+			s.add(line[:at], line[at+1:])
+		}
+	}
+	s.miss()
+}
+
+// add adds a value of now to a series.
+func (s *scrapes) add(series, value string) {
+	if strings.Contains(series, "_timestamp_seconds") {
+		at, _ := strconv.ParseFloat(value, 64) // Prometheus' own form
+		value = strconv.FormatFloat(at-float64(s.began.Unix()), 'f', -1, 64)
+	}
+	for len(s.values[series]) < s.count {
+		s.values[series] = append(s.values[series], "_")
+	}
+	s.values[series] = append(s.values[series], value)
+}
+
+// miss ends a scrape that lacks the series without a value of now.
+func (s *scrapes) miss() {
+	for alert, until := range s.faults {
+		series := fmt.Sprintf("fault{alertname=%q}", alert)
+		switch now := time.Now(); {
+		case now.Before(until.wrong):
+			s.add(series, "2")
+		case now.Before(until.settles):
+			s.add(series, "1")
+		}
+	}
+	for series, values := range s.values {
+		if len(values) > s.count {
 			continue
 		}
-		at := strings.LastIndexByte(line, ' ')
-		series, value := line[:at], line[at+1:]
-		for len(s.values[series]) < s.count {
-			s.values[series] = append(s.values[series], "_")
+		none := "stale"
+		if last := values[len(values)-1]; last == "stale" || last == "_" {
+			none = "_"
 		}
-		s.values[series] = append(s.values[series], value)
+		s.values[series] = append(values, none)
 	}
 	s.count++
 }
 
-// text has a line for each series: its name and labels, a tab, and its values as promtool reads them, "1x3" for four times 1.
+// text has a line for each series: its name and labels, a tab, and its values as promtool reads them: "1x3" is four times 1, and "_x3" three times none.
 func (s *scrapes) text() string {
 	var all strings.Builder
 	for _, series := range slices.Sorted(maps.Keys(s.values)) {
-		values := s.values[series]
-		for len(values) < s.count {
-			values = append(values, "_")
-		}
-		fmt.Fprintf(&all, "%s\t%s\n", series, strings.Join(repeated(values), " "))
+		fmt.Fprintf(&all, "%s\t%s\n", series, strings.Join(repeated(s.values[series]), " "))
 	}
 	return all.String()
 }
@@ -88,16 +115,21 @@ func repeated(values []string) (short []string) {
 		for n < len(values) && values[n] == values[i] {
 			n++
 		}
-		if short = append(short, values[i]); n-i > 1 {
-			short[len(short)-1] = fmt.Sprintf("%sx%d", values[i], n-i-1)
+		switch v := values[i]; {
+		case v == "_":
+			short = append(short, fmt.Sprintf("_x%d", n-i))
+		case n-i > 1 && v != "stale":
+			short = append(short, fmt.Sprintf("%sx%d", v, n-i-1))
+		default:
+			short = append(short, v)
 		}
 		i = n
 	}
 	return short
 }
 
-// compareScrapes holds the day's metrics against those that are kept.
-func compareScrapes(t *testing.T, s *scrapes) {
+// compareScrapes holds the metrics of a day against those that are kept in a file, for the tests of the alerts and of the dashboards.
+func compareScrapes(t *testing.T, s *scrapes, path string) {
 	t.Helper()
 	if *update {
 		var packed bytes.Buffer
@@ -109,14 +141,14 @@ func compareScrapes(t *testing.T, s *scrapes) {
 			err = w.Close()
 		}
 		if err == nil {
-			err = os.WriteFile(dayScrape, packed.Bytes(), 0o644)
+			err = os.WriteFile(path, packed.Bytes(), 0o644)
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
-	file, err := os.Open(dayScrape)
+	file, err := os.Open(path)
 	if err != nil {
 		t.Fatalf("%v (go test -update writes it)", err)
 	}
@@ -130,6 +162,6 @@ func compareScrapes(t *testing.T, s *scrapes) {
 		t.Fatal(err)
 	}
 	if have.String() != s.text() {
-		t.Errorf("%s differs from the day: write it by go test -update, and run the tests of deploy", dayScrape)
+		t.Errorf("%s differs from the day: write it by go test -update, and run the tests of deploy", path)
 	}
 }

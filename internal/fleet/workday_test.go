@@ -44,20 +44,7 @@ var daySchedules = []struct {
 func TestAWorkingDay(t *testing.T) {
 	racepass.OneGoroutine(t)
 	began := cpuTime(t)
-	zone, err := time.LoadLocation(dayZone)
-	if err != nil {
-		t.Fatal(err)
-	}
-	from := time.Date(2026, 8, 19, 4, 0, 0, 0, zone)
-	warm := warmPool(0, func(w *fleet.WarmPool) { w.Policy.Maximum = new(dayMaximum) })
-	for _, s := range daySchedules {
-		period, err := policy.ParsePeriod(s.cron, dayZone, s.idle, "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		warm.Policy.Schedules = append(warm.Policy.Schedules, period)
-	}
-	runs := recordedRuns(t)
+	from, warm, runs := dayBegin(t), dayWarm(t), recordedRuns(t)
 	with, without := play(t, &warm, runs, from), play(t, nil, runs, from)
 	if t.Failed() {
 		return
@@ -67,11 +54,34 @@ func TestAWorkingDay(t *testing.T) {
 	if took := cpuTime(t) - began; took > dayCPU() {
 		t.Errorf("the day took %s of one core, and %s are enough", took, dayCPU())
 	}
-	compareScrapes(t, with.scrapes)
 	compare(t, dayPicture, func(string) string { return drawDay(with, without, cost.Current) })
 	compare(t, dayPage, func(page string) string {
 		return dayBlock.ReplaceAllLiteralString(page, "<!-- working-day -->\n"+tellDay(with, without, cost.Current)+"<!-- end -->\n")
 	})
+}
+
+// dayBegin is when the day begins.
+func dayBegin(t *testing.T) time.Time {
+	t.Helper()
+	zone, err := time.LoadLocation(dayZone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return time.Date(2026, 8, 19, 4, 0, 0, 0, zone)
+}
+
+// dayWarm is the warm pool of the day.
+func dayWarm(t *testing.T) fleet.WarmPool {
+	t.Helper()
+	warm := warmPool(0, func(w *fleet.WarmPool) { w.Policy.Maximum = new(dayMaximum) })
+	for _, s := range daySchedules {
+		period, err := policy.ParsePeriod(s.cron, dayZone, s.idle, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		warm.Policy.Schedules = append(warm.Policy.Schedules, period)
+	}
+	return warm
 }
 
 // dayBlock is the part of the page about the day.

@@ -3,15 +3,18 @@ package fleet_test
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/fleet/sweeps"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
-	store "github.com/remuda-ci/remuda/internal/store/memory"
+	"github.com/remuda-ci/remuda/internal/store"
+	"github.com/remuda-ci/remuda/internal/store/memory"
 )
 
 // How long the hosts of the day take for what they do by themselves. A boot is that of a
@@ -25,6 +28,8 @@ const (
 	dayRegisters = 2 * time.Second
 	dayCleans    = 3 * time.Second
 	dayHeartbeat = 15 * time.Second
+	// dayRetry is when an operation that failed is tried again, as fleet.Drive does.
+	dayRetry = 2 * time.Second
 )
 
 // workday is a world that lives through a day on one goroutine, so that the same
@@ -42,7 +47,12 @@ type workday struct {
 	// that scale-down ended.
 	launched, reused, scaled int
 	looks                    []dayLook
-	scrapes                  *scrapes
+	// scrapes are its metrics, and version is that of its runners; nil and empty in a day without.
+	scrapes *scrapes
+	version string
+	// stoppedUntil is when controld is there again, and tolerant says that operations may fail: they are tried again.
+	stoppedUntil time.Time
+	tolerant     bool
 }
 
 type dayEvent struct {
@@ -74,7 +84,7 @@ type dayHost struct {
 // wakingStore tells the hosts of what is written about them, which their agents
 // would read within a moment.
 type wakingStore struct {
-	*store.Store
+	store.Store
 	wakes func(r lifecycle.Record)
 }
 
@@ -106,9 +116,14 @@ func (s wakingStore) ClaimInstance(ctx context.Context, c lifecycle.Claim) (life
 func newWorkday(t *testing.T, warm *fleet.WarmPool) *workday {
 	t.Helper()
 	d := &workday{hosts: map[string]*dayHost{}}
-	d.world = newWorld(t, scalingDown(policy.ScaleDown{}), func(o *fleet.Options) {
-		o.Store = wakingStore{o.Store.(*store.Store), d.hears}
-		d.scrapes = newScrapes(o)
+	d.world = newWorld(t, d.options(warm, func(s store.Store) store.Store { return s })...)
+	return d
+}
+
+// options are those of a day whose store is observed.
+func (d *workday) options(warm *fleet.WarmPool, observed func(store.Store) store.Store) []func(*fleet.Options) {
+	return []func(*fleet.Options){scalingDown(policy.ScaleDown{}), func(o *fleet.Options) {
+		o.Store = wakingStore{observed(o.Store.(*memory.Store).Store), d.hears}
 		o.ScaleDown.Scope = func(repository string) string { return strings.Split(repository, "/")[0] }
 		p := pool(lifecycle.ReuseNone)
 		if warm != nil {
@@ -118,9 +133,7 @@ func newWorkday(t *testing.T, warm *fleet.WarmPool) *workday {
 		// The memory store goes through all its rows for every question.
 		p.Policy.ForgetAfter, o.Timing.KeepRequests = time.Hour, time.Hour
 		o.Pools = map[string]fleet.Pool{"default": p}
-	})
-	d.scrapes.watch(d)
-	return d
+	}}
 }
 
 // playThrough lives through the runs, from the beginning of their day until two hours
@@ -163,9 +176,19 @@ func (d *workday) after(wait time.Duration, do func(now time.Time)) { d.at(time.
 func (d *workday) drive(op fleet.Op, over func(now time.Time)) {
 	var step func(time.Time)
 	step = func(now time.Time) {
+		if now.Before(d.stoppedUntil) {
+			d.at(d.stoppedUntil, step)
+			return
+		}
 		for {
 			p, err := op.Step(d.t.Context(), now)
 			switch {
+			case err != nil && d.tolerant && triedAgain(op, err):
+				d.after(dayRetry, step)
+				return
+			case err != nil && d.tolerant:
+				over(now)
+				return
 			case err != nil:
 				d.t.Fatalf("at %s: %v", now, err)
 			case p.Done:
@@ -178,6 +201,12 @@ func (d *workday) drive(op fleet.Op, over func(now time.Time)) {
 		}
 	}
 	d.after(0, step)
+}
+
+// triedAgain reports whether an operation that failed is: the sweeper always, another one while what it needs is away.
+func triedAgain(op fleet.Op, err error) bool {
+	_, sweeper := op.(*sweeps.Sweeper)
+	return sweeper || errors.Is(err, lifecycle.ErrUnavailable)
 }
 
 // begin asks for the hosts of a run and, once they are there, has their jobs done.
@@ -269,7 +298,7 @@ func (d *workday) answerOf(h *dayHost, now time.Time) {
 	case r.State == lifecycle.StateTerminated:
 		d.gone(h, r)
 		return
-	case now.Before(h.bootAt):
+	case now.Before(h.bootAt), d.mute:
 		return
 	}
 	if r.Assignment != h.assignment {
@@ -281,11 +310,29 @@ func (d *workday) answerOf(h *dayHost, now time.Time) {
 		d.at(h.answerAt, func(now time.Time) { d.answerOf(h, now) })
 	}
 	p := lifecycle.Report{HostKey: h.key, HeartbeatAt: now, Assignment: r.Assignment}
-	if !now.Before(h.answerAt) {
+	switch {
+	case now.Before(h.answerAt):
+	case r.JobsOf != "":
+		p = d.hub.report(r)
+	default:
 		p = d.report(r)
 	}
+	p.RunnerVersion = d.version
 	if err := d.store.ForHost(h.key).PutReport(d.t.Context(), p); err != nil {
 		d.t.Fatal(err)
+	}
+	if r.JobsOf != "" {
+		d.moveJobs()
+	}
+}
+
+// moveJobs lets jobs of job pools begin and end.
+func (d *workday) moveJobs() {
+	for _, j := range d.hub.turn() {
+		d.hub.say(d.t.Context(), j)
+		if j.Status == lifecycle.StatusInProgress {
+			d.after(d.hub.jobs[j.ID].takes, func(time.Time) { d.moveJobs() })
+		}
 	}
 }
 
@@ -302,7 +349,11 @@ func (d *workday) gone(h *dayHost, r lifecycle.Record) {
 
 // look looks at the fleet, every minute of the day.
 func (d *workday) look(now time.Time) {
-	d.scrapes.take()
+	if d.scrapes != nil && !now.Before(d.stoppedUntil) {
+		d.scrapes.take()
+	} else if d.scrapes != nil {
+		d.scrapes.miss()
+	}
 	l := dayLook{at: now, wanted: d.wanted, up: d.machines(), fresh: len(d.fresh())}
 	for _, r := range d.records(lifecycle.StateIdle) {
 		if r.Pooled() && !r.Retiring {
