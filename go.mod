@@ -31,6 +31,7 @@ require (
 	github.com/google/go-cmp v0.7.0 // tests: readable differences
 	github.com/google/go-github/v62 v62.0.0 // the GitHub API (given)
 	github.com/google/uuid v1.6.0 // delivery ids of the stand-in
+	github.com/grafana/grafana-foundation-sdk/go v0.0.22 // tests: the schema of the dashboards
 	github.com/hashicorp/go-hclog v1.6.3 // logs (given)
 	github.com/mattn/go-isatty v0.0.24 // no colour where there is no terminal
 	github.com/netresearch/go-cron v0.9.1 // cron expressions with seconds, L and names, read once into bits

@@ -36,6 +36,9 @@ var (
 func metricsOf(expr string) []string {
 	names := map[string]bool{}
 	for _, name := range metricName.FindAllString(expr, -1) {
+		if base, ok := strings.CutSuffix(name, "_seconds_count"); ok {
+			name = base + "_seconds"
+		}
 		names[strings.TrimSuffix(name, "_bucket")] = true
 	}
 	return slices.Sorted(maps.Keys(names))
@@ -50,7 +53,11 @@ func (p page) check(of, expr string) {
 		}
 		for _, m := range matcher.FindAllStringSubmatch(expr, -1) {
 			for value := range strings.SplitSeq(m[2], "|") {
-				if !p.has(name, m[1]) || !strings.Contains(p.parts[name], "`"+value+"`") {
+				written := "`" + value + "`"
+				if begin, ok := strings.CutSuffix(value, ".*"); ok {
+					written = "`" + begin + "."
+				}
+				if !p.has(name, m[1]) || !strings.Contains(p.parts[name], written) {
 					p.Errorf("%s asks for %s=%q, which %s does not have", of, m[1], value, name)
 				}
 			}
@@ -68,34 +75,6 @@ func (p page) check(of, expr string) {
 // has reports whether a metric has a label. Prometheus adds that of the instance, and histograms have le.
 func (p page) has(name, by string) bool {
 	return by == "instance" || by == "le" && strings.Contains(p.parts[name], "Histogram") || strings.Contains(p.parts[name], "- `"+by+"`:")
-}
-
-// series are series of a metric: each value that the page has for a label, beside one value of every other.
-func (p page) series(name string) []string {
-	all, others := []string{""}, ""
-	for _, l := range label.FindAllStringSubmatch(p.parts[name], -1) {
-		values := quoted.FindAllStringSubmatch(l[2], -1)
-		if len(values) == 0 {
-			values = [][]string{{"", "any"}}
-		}
-		first := l[1] + `="` + values[0][1] + `", `
-		for i := range all {
-			all[i] += first
-		}
-		for _, v := range values[1:] {
-			all = append(all, others+l[1]+`="`+v[1]+`", `)
-		}
-		others += first
-	}
-	if strings.Contains(p.parts[name], "Histogram") {
-		name, others = name+"_bucket", `le="+Inf", `
-	} else {
-		others = ""
-	}
-	for i := range all {
-		all[i] = name + "{" + all[i] + others + `instance="a"}`
-	}
-	return all
 }
 
 // lists are the values of the labels of a metric whose values the page lists, with remarks in parentheses or after "or"; others may have any.
