@@ -43,7 +43,9 @@ func (s *session) mayBeEmpty(ctx context.Context, pool string, found int) error 
 		if s.poolKnown = p.GetName() == pool; s.poolKnown {
 			return nil
 		}
-		names = append(names, p.GetName())
+		if !p.GetRemoved() {
+			names = append(names, p.GetName())
+		}
 	}
 	return &failure.Error{Code: failure.NotFound, Err: fmt.Errorf("there is no pool %q; configured: %v", pool, names), Remedy: poolsRemedy}
 }

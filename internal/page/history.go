@@ -81,7 +81,10 @@ const unchanged = "unchanged"
 
 // sameHosts draws some of the hosts that did not change.
 func (p *page) sameHosts(ctx context.Context, r *http.Request, v *view, h *history) error {
-	hosts, err := p.some(ctx, r, v, &remudav1.ListInstancesRequest{States: alive}, func(i *remudav1.Instance) bool { return !h.ids[i.GetInstanceId()] })
+	// A host that changed since the history was read is among those that changed when it is read again.
+	hosts, err := p.some(ctx, r, v, &remudav1.ListInstancesRequest{States: alive}, func(i *remudav1.Instance) bool {
+		return !h.ids[i.GetInstanceId()] && !i.GetUpdateTime().AsTime().After(h.to)
+	})
 	if err != nil {
 		return err
 	}

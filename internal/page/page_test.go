@@ -301,6 +301,25 @@ func TestHostsThatDidNotChange(t *testing.T) {
 	}
 }
 
+// Hosts of a pool that the configuration has no longer count as all others do.
+func TestHostsOfARemovedPool(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(*page.Options) {})
+	w.ago = 3 * time.Hour
+	w.fill(5)
+	r, err := w.store.Instance(t.Context(), instanceID(0))
+	w.must(err)
+	r.Pool = "was"
+	_, err = w.store.UpdateInstance(t.Context(), r)
+	w.must(err)
+	if body := w.see("history").Body.String(); !strings.Contains(body, "5 did not") {
+		t.Error("the history leaves the host out")
+	}
+	if body := w.see("").Body.String(); !strings.Contains(body, "was") || !strings.Contains(body, "removed") {
+		t.Error("the pools leave out the one that was removed")
+	}
+}
+
 // What few hosts pass is searched for through all, and a page is small where many do.
 func TestManyHostsPass(t *testing.T) {
 	racepass.CoveredBy(t, "TestMarkedHosts")

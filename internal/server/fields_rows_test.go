@@ -162,6 +162,17 @@ var fieldRows = []fieldRow{
 			Pause: &remudav1.Pause{BeginTime: stamp(1), Operator: "alice", Reason: "a new network"},
 		}}},
 	},
+	{
+		method: "ListPools", req: &remudav1.ListPoolsRequest{PageToken: "taken-away"},
+		prepare: func(f *fieldWorld) {
+			left := serving("i-9")
+			left.Pool = "was"
+			f.host(left, lifecycle.Report{})
+		},
+		want: &remudav1.ListPoolsResponse{Pools: []*remudav1.Pool{{
+			Name: "was", Removed: true, Counts: []*remudav1.StateCount{{State: remudav1.State_STATE_RUNNING, Count: 1}},
+		}}},
+	},
 	{method: "WatchFleet", req: &remudav1.WatchFleetRequest{RunId: "7"}, want: &remudav1.WatchFleetResponse{Event: eventOf7()}},
 	{
 		method: "ExplainRun", prepare: inOrder(hostOf7, anEvent), req: &remudav1.ExplainRunRequest{Repository: repository, RunId: "7"},

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"maps"
+	"regexp"
 	"slices"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -39,28 +40,43 @@ func pauseMessage(p pause.Pause) *remudav1.Pause {
 	return &remudav1.Pause{BeginTime: timestamppb.New(p.Since), Operator: p.By, Reason: p.Reason}
 }
 
-// ListPools pages through the configured pools, by name, with their hosts by
+var poolName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
+
+// ListPools pages through the configured pools and those that have hosts left, by name, with their hosts by
 // state. It is for people: it goes through every host.
 func (s *service) ListPools(ctx context.Context, req *remudav1.ListPoolsRequest) (*remudav1.ListPoolsResponse, error) {
 	pools, now := s.fleet.Pools(), s.now()
-	names := slices.Sorted(maps.Keys(pools))
+	counts, err := s.fleet.Count(ctx, now)
+	if err != nil {
+		return nil, s.toStatus(ctx, err)
+	}
+	names := slices.Collect(maps.Keys(pools))
+	for name := range counts {
+		if _, configured := pools[name]; !configured {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
 	if after := req.GetPageToken(); after != "" {
 		i, found := slices.BinarySearch(names, after)
-		if !found {
+		switch {
+		case found:
+			i++
+		case !poolName.MatchString(after): // one that is not there any more has lost its last host
 			return nil, badField("page_token", lifecycle.ErrPageToken.Error())
 		}
-		names = names[i+1:]
+		names = names[i:]
 	}
 	resp := &remudav1.ListPoolsResponse{}
 	if size := (lifecycle.PageOf{Limit: int(req.GetPageSize())}).Size(); len(names) > size {
 		names = names[:size]
 		resp.NextPageToken = names[size-1]
 	}
-	counts, err := s.fleet.Count(ctx, now)
-	if err != nil {
-		return nil, s.toStatus(ctx, err)
-	}
 	for _, name := range names {
+		if _, configured := pools[name]; !configured {
+			resp.Pools = append(resp.Pools, removedPool(name, counts[name]))
+			continue
+		}
 		pause, err := s.fleet.PauseOf(ctx, name, now)
 		if err != nil {
 			return nil, s.toStatus(ctx, err)
@@ -81,14 +97,25 @@ func poolMessage(name string, p fleet.Pool, count fleet.Counts) *remudav1.Pool {
 	for _, u := range p.UsageClasses {
 		pool.UsageClasses = append(pool.UsageClasses, usageClass(u))
 	}
+	addCounts(pool, count)
+	if p.Maximum != nil {
+		pool.Maximum, pool.HasMaximum = int32(*p.Maximum), true
+	}
+	return pool
+}
+
+// removedPool is the message of a pool that the configuration has no longer.
+func removedPool(name string, count fleet.Counts) *remudav1.Pool {
+	pool := &remudav1.Pool{Name: name, Removed: true}
+	addCounts(pool, count)
+	return pool
+}
+
+func addCounts(pool *remudav1.Pool, count fleet.Counts) {
 	for _, s := range lifecycle.States {
 		if n := count.States[s]; n > 0 {
 			pool.Counts = append(pool.Counts, &remudav1.StateCount{State: state(s), Count: int32(n)})
 		}
 	}
 	pool.PooledCount, pool.FreshCount, pool.HotCount = int32(count.Pooled), int32(count.Fresh), int32(count.Hot)
-	if p.Maximum != nil {
-		pool.Maximum, pool.HasMaximum = int32(*p.Maximum), true
-	}
-	return pool
 }

@@ -53,7 +53,10 @@ func fresh(p *remudav1.Pool) table.Cell {
 }
 
 func maximum(p *remudav1.Pool) string {
-	if p.GetMaximum() == 0 && !p.GetHasMaximum() {
+	switch {
+	case p.GetRemoved():
+		return "removed"
+	case p.GetMaximum() == 0 && !p.GetHasMaximum():
 		return "any"
 	}
 	return fmt.Sprint(p.GetMaximum())

@@ -167,7 +167,9 @@ type Pool struct {
 	// Whether the pool has a maximum.
 	HasMaximum bool `protobuf:"varint,14,opt,name=has_maximum,json=hasMaximum,proto3" json:"has_maximum,omitempty"`
 	// Present while the pool is paused.
-	Pause         *Pause `protobuf:"bytes,15,opt,name=pause,proto3" json:"pause,omitempty"`
+	Pause *Pause `protobuf:"bytes,15,opt,name=pause,proto3" json:"pause,omitempty"`
+	// Whether the configuration has the pool no longer. It is listed for the hosts that are left, and has nothing but their numbers.
+	Removed       bool `protobuf:"varint,16,opt,name=removed,proto3" json:"removed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -307,7 +309,14 @@ func (x *Pool) GetPause() *Pause {
 	return nil
 }
 
-// ListPoolsRequest asks for the configured pools, page by page.
+func (x *Pool) GetRemoved() bool {
+	if x != nil {
+		return x.Removed
+	}
+	return false
+}
+
+// ListPoolsRequest asks for the configured pools, and for those that have hosts left, page by page.
 type ListPoolsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Pools wanted at most in one answer, 0 to 1000. 0: 100.
@@ -425,7 +434,7 @@ const file_remuda_v1_pool_proto_rawDesc = "" +
 	"\n" +
 	"StateCount\x12&\n" +
 	"\x05state\x18\x01 \x01(\x0e2\x10.remuda.v1.StateR\x05state\x12\x14\n" +
-	"\x05count\x18\x02 \x01(\x05R\x05count\"\xdc\x04\n" +
+	"\x05count\x18\x02 \x01(\x05R\x05count\"\xf6\x04\n" +
 	"\x04Pool\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12)\n" +
 	"\x10resource_classes\x18\x02 \x03(\tR\x0fresourceClasses\x12:\n" +
@@ -447,7 +456,8 @@ const file_remuda_v1_pool_proto_rawDesc = "" +
 	"\thot_count\x18\r \x01(\x05R\bhotCount\x12\x1f\n" +
 	"\vhas_maximum\x18\x0e \x01(\bR\n" +
 	"hasMaximum\x12&\n" +
-	"\x05pause\x18\x0f \x01(\v2\x10.remuda.v1.PauseR\x05pause\"d\n" +
+	"\x05pause\x18\x0f \x01(\v2\x10.remuda.v1.PauseR\x05pause\x12\x18\n" +
+	"\aremoved\x18\x10 \x01(\bR\aremoved\"d\n" +
 	"\x10ListPoolsRequest\x12'\n" +
 	"\tpage_size\x18\x01 \x01(\x05B\n" +
 	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\bpageSize\x12'\n" +
