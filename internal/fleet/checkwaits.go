@@ -38,7 +38,7 @@ func (f *Fleet) refusals(ctx context.Context, place string, now time.Time) ([]li
 	if err != nil {
 		return nil, "", err
 	}
-	recent, err := f.store.EventsOfInstance(ctx, "", now.Add(-sweepchecks.RefusalsBack), mostRecentEvents)
+	recent, err := f.store.EventsOfInstance(ctx, "", now.Add(-sweepchecks.RefusalsBack), time.Time{}, mostRecentEvents)
 	return refusalsAmong(recent.Events), last, err
 }
 

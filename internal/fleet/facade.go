@@ -266,8 +266,8 @@ func (f *Fleet) Events(ctx context.Context, page lifecycle.PageOf) (lifecycle.Pa
 }
 
 // History lists the newest events; see explain.Explainer.History.
-func (f *Fleet) History(ctx context.Context, instanceID string, since time.Time, limit int) (lifecycle.HostHistory, error) {
-	return f.explain.History(ctx, instanceID, since, limit)
+func (f *Fleet) History(ctx context.Context, instanceID string, since, until time.Time, limit int) (lifecycle.HostHistory, error) {
+	return f.explain.History(ctx, instanceID, since, until, limit)
 }
 
 // LastEvent is the page after the newest event; see explain.Explainer.LastEvent.

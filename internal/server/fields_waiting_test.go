@@ -109,6 +109,11 @@ var waitingRows = []fieldRow{
 		want: &remudav1.PlanScaleDownResponse{DecideTime: recently, ReadTime: recently, Pools: plannedPools, KeptIdleCount: 5},
 	},
 	{
+		method: "ListEvents", prepare: happened,
+		req:  &remudav1.ListEventsRequest{Since: durationpb.New(4 * time.Hour), UntilTime: timestamppb.New(time.Now().Add(-time.Hour))},
+		want: &remudav1.ListEventsResponse{FromTime: recently, Events: []*remudav1.Event{launched("i-1")}},
+	},
+	{
 		method: "ListEvents", prepare: happened, req: &remudav1.ListEventsRequest{RowLimit: 1},
 		want: &remudav1.ListEventsResponse{FromTime: recently, Events: []*remudav1.Event{eventOf7()}},
 	},

@@ -235,7 +235,7 @@ func inOrder(steps ...func(*fieldWorld)) func(*fieldWorld) {
 // reasons are those of what was done to a host.
 func reasons(id string) func(f *fieldWorld) any {
 	return func(f *fieldWorld) any {
-		history, err := f.store.EventsOfInstance(f.t.Context(), id, time.Time{}, 10)
+		history, err := f.store.EventsOfInstance(f.t.Context(), id, time.Time{}, time.Time{}, 10)
 		f.must(err)
 		var told []string
 		for _, e := range history.Events {

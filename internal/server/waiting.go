@@ -48,7 +48,11 @@ func (s *service) ListEvents(ctx context.Context, req *remudav1.ListEventsReques
 	if req.GetSince() != nil {
 		since = s.now().Add(-req.GetSince().AsDuration())
 	}
-	h, err := s.fleet.History(ctx, req.GetInstanceId(), since, cmp.Or(int(req.GetRowLimit()), defaultEvents))
+	var until time.Time
+	if req.GetUntilTime() != nil {
+		until = req.GetUntilTime().AsTime()
+	}
+	h, err := s.fleet.History(ctx, req.GetInstanceId(), since, until, cmp.Or(int(req.GetRowLimit()), defaultEvents))
 	if err != nil {
 		return nil, s.toStatus(ctx, err)
 	}

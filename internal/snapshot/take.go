@@ -80,7 +80,7 @@ type taker struct {
 }
 
 func (t *taker) take(ctx context.Context) error {
-	history, err := t.Store.EventsOfInstance(ctx, "", t.now.Add(-store.EventRetention), mostEvents)
+	history, err := t.Store.EventsOfInstance(ctx, "", t.now.Add(-store.EventRetention), time.Time{}, mostEvents)
 	if err != nil {
 		return fmt.Errorf("list events: %w", err)
 	}

@@ -12,7 +12,6 @@ package store
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
@@ -141,18 +140,6 @@ func NormalizeReport(p lifecycle.Report) lifecycle.Report {
 	return p
 }
 
-// NewestOf is the history of a host made of its newest events, newest first: at most limit of them, and none from
-// before since. It keeps and reorders newest, which may be long.
-func NewestOf(newest []lifecycle.Event, since time.Time, limit int) lifecycle.HostHistory {
-	var h lifecycle.HostHistory
-	h.Events = slices.DeleteFunc(newest, func(e lifecycle.Event) bool { return e.At.Before(since) })
-	if len(h.Events) > limit {
-		h.From, h.Events = h.Events[limit-1].At, h.Events[:limit]
-	}
-	slices.Reverse(h.Events)
-	return h
-}
-
 // Reports reads the reports of the hosts that have one, by host key.
 func (s Store) Reports(ctx context.Context, hostKeys []string) (_ map[string]lifecycle.Report, err error) {
 	defer s.observed("", "reports", &err)
@@ -183,10 +170,11 @@ func (s Store) EventsOfRun(ctx context.Context, repository, runID string, page l
 	return s.backend.EventsOfRun(ctx, repository, runID, page)
 }
 
-// EventsOfInstance lists the newest events of a host, or with an empty id of the whole fleet, at most limit and none from before since, oldest first.
-func (s Store) EventsOfInstance(ctx context.Context, instanceID string, since time.Time, limit int) (_ lifecycle.HostHistory, err error) {
+// EventsOfInstance lists the newest events of a host, or with an empty id of the whole fleet, at most limit, none from before since and, if
+// until is not zero, only those before it, oldest first.
+func (s Store) EventsOfInstance(ctx context.Context, instanceID string, since, until time.Time, limit int) (_ lifecycle.HostHistory, err error) {
 	defer s.observed("", "events_of_instance", &err)
-	return s.backend.EventsOfInstance(ctx, instanceID, since, limit)
+	return s.backend.EventsOfInstance(ctx, instanceID, since, until, limit)
 }
 
 // EventsSince lists the whole history after a page token, oldest first.
@@ -242,8 +230,9 @@ type Special interface {
 	AddEvents(ctx context.Context, events []lifecycle.Event) error
 	// EventsOfRun lists the history of a run, oldest first.
 	EventsOfRun(ctx context.Context, repository, runID string, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Event], error)
-	// EventsOfInstance lists the newest events of a host, or with an empty id of the whole fleet, at most limit and none before since, oldest first.
-	EventsOfInstance(ctx context.Context, instanceID string, since time.Time, limit int) (lifecycle.HostHistory, error)
+	// EventsOfInstance lists the newest events of a host, or with an empty id of the whole fleet, at most limit, none before since and, if
+	// until is not zero, only those before it, oldest first.
+	EventsOfInstance(ctx context.Context, instanceID string, since, until time.Time, limit int) (lifecycle.HostHistory, error)
 	// EventsSince lists the whole history after a page token, oldest first. Next is never empty.
 	EventsSince(ctx context.Context, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Event], error)
 	// LastEvent is the page token of the newest event.

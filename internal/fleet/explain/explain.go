@@ -279,9 +279,9 @@ func (ex *Explainer) Events(ctx context.Context, page lifecycle.PageOf) (lifecyc
 	return got, nil
 }
 
-// History lists the newest events since a time, at most limit, of a host or with an empty id of the whole fleet.
-func (ex *Explainer) History(ctx context.Context, instanceID string, since time.Time, limit int) (lifecycle.HostHistory, error) {
-	h, err := ex.Store.EventsOfInstance(ctx, instanceID, since, limit)
+// History lists the newest events since a time and, if it is not zero, before until, at most limit, of a host or with an empty id of the whole fleet.
+func (ex *Explainer) History(ctx context.Context, instanceID string, since, until time.Time, limit int) (lifecycle.HostHistory, error) {
+	h, err := ex.Store.EventsOfInstance(ctx, instanceID, since, until, limit)
 	if err != nil {
 		return h, fmt.Errorf("list events: %w", err)
 	}

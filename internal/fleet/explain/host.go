@@ -78,7 +78,7 @@ func (ex *Explainer) historyOf(ctx context.Context, r lifecycle.Record, of OfRun
 		events, err := ex.inRun(ctx, r)
 		return lifecycle.HostHistory{Events: events}, err
 	}
-	h, err := ex.Store.EventsOfInstance(ctx, r.InstanceID, r.CreatedAt.Add(-straysBefore), explainEvents)
+	h, err := ex.Store.EventsOfInstance(ctx, r.InstanceID, r.CreatedAt.Add(-straysBefore), time.Time{}, explainEvents)
 	if err != nil {
 		return h, fmt.Errorf("list events of instance %s: %w", r.InstanceID, err)
 	}

@@ -72,9 +72,9 @@ type Store interface {
 	AddEvents(ctx context.Context, events []lifecycle.Event) error
 	// EventsOfRun lists the history of a run, oldest first.
 	EventsOfRun(ctx context.Context, repository, runID string, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Event], error)
-	// EventsOfInstance lists the newest events of a host, at most limit and none
-	// from before since, oldest first. It may leave off sooner, and says where.
-	EventsOfInstance(ctx context.Context, instanceID string, since time.Time, limit int) (lifecycle.HostHistory, error)
+	// EventsOfInstance lists the newest events of a host, at most limit, none from before since
+	// and, if until is not zero, only those before it, oldest first. It may leave off sooner, and says where.
+	EventsOfInstance(ctx context.Context, instanceID string, since, until time.Time, limit int) (lifecycle.HostHistory, error)
 	// EventsSince lists the whole history after a page token, oldest first. An
 	// empty page still gives a Next to go on from.
 	EventsSince(ctx context.Context, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Event], error)

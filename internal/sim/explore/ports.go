@@ -360,7 +360,7 @@ func (p *ports) EventsOfRun(context.Context, string, string, lifecycle.PageOf) (
 	return lifecycle.Page[lifecycle.Event]{}, nil
 }
 
-func (p *ports) EventsOfInstance(context.Context, string, time.Time, int) (lifecycle.HostHistory, error) {
+func (p *ports) EventsOfInstance(context.Context, string, time.Time, time.Time, int) (lifecycle.HostHistory, error) {
 	return lifecycle.HostHistory{}, nil
 }
 

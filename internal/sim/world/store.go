@@ -241,9 +241,9 @@ func (s storePort) EventsOfRun(_ context.Context, repository, runID string, page
 	})
 }
 
-func (s storePort) EventsOfInstance(_ context.Context, instanceID string, since time.Time, limit int) (lifecycle.HostHistory, error) {
+func (s storePort) EventsOfInstance(_ context.Context, instanceID string, since, until time.Time, limit int) (lifecycle.HostHistory, error) {
 	return read(s, "list events of instance", "", func(m *memory.Store) (lifecycle.HostHistory, error) {
-		return m.EventsOfInstance(engine.Background, instanceID, since, limit)
+		return m.EventsOfInstance(engine.Background, instanceID, since, until, limit)
 	})
 }
 

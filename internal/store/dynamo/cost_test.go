@@ -315,7 +315,7 @@ func TestCosts(t *testing.T) {
 		{"AddEvents, of 2 runs", func() error { return s.AddEvents(ctx, []lifecycle.Event{newEvent("a"), other}) },
 			"PutItem, BatchWriteItem: 0 read, 5 write"},
 		{"EventsOfRun", func() error { _, err := s.EventsOfRun(ctx, repository, runID, of); return err }, "Query: 0.5 read, 0 write"},
-		{"EventsOfInstance", func() error { _, err := s.EventsOfInstance(ctx, "i-a", began, 10); return err }, "Query: 0.5 read, 0 write"},
+		{"EventsOfInstance", func() error { _, err := s.EventsOfInstance(ctx, "i-a", began, time.Time{}, 10); return err }, "Query: 0.5 read, 0 write"},
 		{"EventsSince, nothing new", func() error {
 			last, err := s.LastEvent(ctx)
 			if err == nil {

@@ -58,11 +58,14 @@ func methods(s *dynamo.Store) map[string]func(context.Context) error {
 		"requests RequestsOfRun":  func(ctx context.Context) error { _, err := s.RequestsOfRun(ctx, repository, runID); return err },
 		"requests DueRequests":    func(ctx context.Context) error { _, err := s.DueRequests(ctx, began, of); return err },
 		"events AddEvents":        func(ctx context.Context) error { return s.AddEvents(ctx, []lifecycle.Event{newEvent("new")}) },
-		"events EventsOfInstance": func(ctx context.Context) error { _, err := s.EventsOfInstance(ctx, "i-a", began, 10); return err },
-		"events EventsOfRun":      func(ctx context.Context) error { _, err := s.EventsOfRun(ctx, repository, runID, of); return err },
-		"events EventsSince":      func(ctx context.Context) error { _, err := s.EventsSince(ctx, of); return err },
-		"events LastEvent":        func(ctx context.Context) error { _, err := s.LastEvent(ctx); return err },
-		"leases Lease":            func(ctx context.Context) error { _, err := s.Lease(ctx, "sweep"); return err },
+		"events EventsOfInstance": func(ctx context.Context) error {
+			_, err := s.EventsOfInstance(ctx, "i-a", began, time.Time{}, 10)
+			return err
+		},
+		"events EventsOfRun": func(ctx context.Context) error { _, err := s.EventsOfRun(ctx, repository, runID, of); return err },
+		"events EventsSince": func(ctx context.Context) error { _, err := s.EventsSince(ctx, of); return err },
+		"events LastEvent":   func(ctx context.Context) error { _, err := s.LastEvent(ctx); return err },
+		"leases Lease":       func(ctx context.Context) error { _, err := s.Lease(ctx, "sweep"); return err },
 		"leases TakeLease": func(ctx context.Context) error {
 			_, err := s.TakeLease(ctx, replicas.Lease{Name: "sweep"})
 			return err

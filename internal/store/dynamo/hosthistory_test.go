@@ -37,9 +37,10 @@ func TestHistoryOfAHostIsBounded(t *testing.T) {
 	w := newWorld(t)
 	w.pagesOf(t, 2)
 	const items, calls = 60, 24
+	base := began.Add(-2 * time.Hour)
 	for n := range items {
 		other := newEvent("of another host")
-		other.InstanceID, other.At = "i-other", began.Add(time.Duration(n)*time.Minute)
+		other.InstanceID, other.At = "i-other", base.Add(time.Duration(n)*time.Minute)
 		mine := other
 		mine.InstanceID, mine.Reason = "i-mine", fmt.Sprint(n)
 		if err := w.AddEvents(t.Context(), []lifecycle.Event{other, mine}); err != nil {
@@ -49,19 +50,22 @@ func TestHistoryOfAHostIsBounded(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		since time.Time
+		until time.Time
 		limit int
 		want  []string
 		cut   bool
 		calls int
 	}{
 		// The last 3 and 10 minutes before them, since items are a little out of turn.
-		{"of the last minutes", began.Add((items - 3) * time.Minute), 10, []string{"57", "58", "59"}, false, 7},
-		{"the newest", time.Time{}, 2, []string{"58", "59"}, true, 2},
-		{"all that there is", time.Time{}, 1000, nil, true, calls},
+		{"of the last minutes", base.Add((items - 3) * time.Minute), time.Time{}, 10, []string{"57", "58", "59"}, false, 7},
+		// The place of a time takes 8 reads, and 10 minutes behind it 6.
+		{"until a time", base.Add((items - 43) * time.Minute), base.Add((items - 40) * time.Minute), 10, []string{"17", "18", "19"}, false, 22},
+		{"the newest", time.Time{}, time.Time{}, 2, []string{"58", "59"}, true, 7},
+		{"all that there is", time.Time{}, time.Time{}, 1000, nil, true, calls},
 	} {
 		var got lifecycle.HostHistory
 		calls := w.since(t, func() (err error) {
-			got, err = w.EventsOfInstance(t.Context(), "i-mine", test.since, test.limit)
+			got, err = w.EventsOfInstance(t.Context(), "i-mine", test.since, test.until, test.limit)
 			return err
 		})
 		if len(calls) > test.calls {
@@ -70,7 +74,7 @@ func TestHistoryOfAHostIsBounded(t *testing.T) {
 		if diff := cmp.Diff(test.want, reasons(got.Events)); test.want != nil && diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.name, diff)
 		}
-		if n := len(got.Events); n == items || n == 0 || got.Events[n-1].Reason != "59" {
+		if n := len(got.Events); n == items || n == 0 || test.until.IsZero() && got.Events[n-1].Reason != "59" {
 			t.Errorf("%s: %d events, want the newest", test.name, n)
 		}
 		if cut := !got.From.IsZero(); cut != test.cut || cut && got.From.After(got.Events[0].At) {

@@ -37,19 +37,19 @@ func (s *Store) EventsOfRun(ctx context.Context, repository, runID string, of li
 	return page, err
 }
 
-// EventsOfInstance lists the newest events of a host, at most so many and none from before since.
-func (s *Store) EventsOfInstance(ctx context.Context, instanceID string, since time.Time, limit int) (lifecycle.HostHistory, error) {
+// EventsOfInstance lists the newest events of a host, at most so many, none from before since and none from until on.
+func (s *Store) EventsOfInstance(ctx context.Context, instanceID string, since, until time.Time, limit int) (lifecycle.HostHistory, error) {
 	return read(ctx, s, "list events of instance", func() (lifecycle.HostHistory, error) {
-		var newest []lifecycle.Event
+		newest := store.Newest{Since: since, Until: until, Limit: limit}
 		for _, e := range slices.Backward(s.events) {
-			if len(newest) > limit {
+			if newest.Done(e.At) {
 				break
 			}
 			if instanceID == "" || e.InstanceID == instanceID {
-				newest = append(newest, e)
+				newest.Add(e)
 			}
 		}
-		return store.NewestOf(newest, since, limit), nil
+		return newest.History(), nil
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -26,8 +27,8 @@ const (
 	selectEventsOfRun = `SELECT id, doc FROM events
 		WHERE repository = ?1 AND run_id = ?2 AND id > ?3 ORDER BY id LIMIT ?4`
 	selectEventsOfInstance = `SELECT id, doc FROM events
-		WHERE instance_id = ?1 ORDER BY id DESC LIMIT ?2`
-	selectNewestEvents = `SELECT id, doc FROM events ORDER BY id DESC LIMIT ?1`
+		WHERE instance_id = ?1 AND expires_at < ?2 ORDER BY id DESC`
+	selectNewestEvents = `SELECT id, doc FROM events WHERE expires_at < ?1 ORDER BY expires_at DESC, id DESC LIMIT ?2`
 	selectEvents       = `SELECT id, doc FROM events WHERE id > ?1 ORDER BY id LIMIT ?2`
 	selectLastEvent    = `SELECT coalesce(max(id), 0) FROM events`
 )
@@ -92,18 +93,54 @@ func (s *Store) EventsOfRun(ctx context.Context, repository, runID string, of li
 	return page, err
 }
 
-// EventsOfInstance lists the newest events of a host, at most limit and none from before since.
-func (s *Store) EventsOfInstance(ctx context.Context, instanceID string, since time.Time, limit int) (lifecycle.HostHistory, error) {
-	of := lifecycle.PageOf{Limit: limit + 1} // so that all are on one page
-	query, args := selectEventsOfInstance, []any{instanceID, int64(limit) + 1}
+// EventsOfInstance lists the newest events of a host, at most limit, none from before since and none from until on. Those of the fleet are found
+// by when they expire, which is a day after their time.
+func (s *Store) EventsOfInstance(ctx context.Context, instanceID string, since, until time.Time, limit int) (lifecycle.HostHistory, error) {
+	const what = "list events of instance"
+	expiry := int64(math.MaxInt64)
+	if !until.IsZero() {
+		expiry = db.Nanos(until.Add(store.EventRetention))
+	}
+	query, args := selectEventsOfInstance, []any{instanceID, expiry}
 	if instanceID == "" {
-		query, args = selectNewestEvents, args[1:]
+		query, args = selectNewestEvents, []any{expiry, int64(limit) + 1}
 	}
-	page, _, err := s.listEvents(ctx, "events of instance", of, query, args...)
-	if err != nil {
-		return lifecycle.HostHistory{}, err
+	var newest store.Newest
+	err := s.db.Read(ctx, what, func(c *db.Conn) error {
+		newest = store.Newest{Since: since, Until: until, Limit: limit}
+		var text sql.RawBytes
+		err := c.Each(query, args, func(rows *sql.Rows) error {
+			e, _, err := scanEvent(rows, &text, what)
+			if err != nil {
+				return err
+			}
+			if newest.Done(e.At) {
+				return errDone
+			}
+			newest.Add(e)
+			return nil
+		})
+		if errors.Is(err, errDone) {
+			return nil
+		}
+		return err
+	})
+	return newest.History(), err
+}
+
+// errDone ends a read before its last row.
+var errDone = errors.New("the rest is not wanted")
+
+// scanEvent reads a row, and its number. text is for that alone.
+func scanEvent(rows *sql.Rows, text *sql.RawBytes, what string) (e event, id int64, err error) {
+	if err := rows.Scan(&id, text); err != nil {
+		return e, 0, err
 	}
-	return store.NewestOf(page.Items, since, limit), nil
+	if err := decode(*text, &e); err != nil {
+		return e, 0, damaged(what, err)
+	}
+	e.ID = eventID(id)
+	return e, id, nil
 }
 
 // EventsSince lists the whole history after a token, oldest first. Next is
@@ -141,14 +178,11 @@ func (s *Store) listEvents(ctx context.Context, index string, of lifecycle.PageO
 				page.Next = eventToken(index, last)
 				return nil
 			}
-			if err := rows.Scan(&last, &text); err != nil {
+			e, id, err := scanEvent(rows, &text, what)
+			if err != nil {
 				return err
 			}
-			var e event
-			if err := decode(text, &e); err != nil {
-				return damaged(what, err)
-			}
-			e.ID = eventID(last)
+			last = id
 			if n := len(page.Items); n == cap(page.Items) {
 				page.Items = slices.Grow(page.Items, max(n, 16)) // append alone copies long pages more often
 			}

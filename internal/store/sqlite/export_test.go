@@ -22,6 +22,7 @@ var Queries = map[string]string{
 	"requests_by_due":              listingOf(store.RequestsByDue, 1),
 	"events_by_run":                selectEventsOfRun,
 	"events_by_instance":           selectEventsOfInstance,
+	"events_by_expiry":             selectNewestEvents,
 	"sqlite_autoindex_instances_1": statementsOf[store.Instances.ID].selectOne,
 	"sqlite_autoindex_requests_1":  listingOf(store.RequestsByRun, 1),
 	"sqlite_autoindex_reports_1":   selectReports,

@@ -27,7 +27,7 @@ func calls(w world) map[string]func(context.Context) error {
 		"RequestsOfRun": func(ctx context.Context) error { _, err := s.RequestsOfRun(ctx, repository, runID); return err },
 		"AddEvents":     func(ctx context.Context) error { return s.AddEvents(ctx, []lifecycle.Event{fullEvent("new")}) },
 		"EventsOfInstance": func(ctx context.Context) error {
-			_, err := s.EventsOfInstance(ctx, "i-a", time.Time{}, 10)
+			_, err := s.EventsOfInstance(ctx, "i-a", time.Time{}, time.Time{}, 10)
 			return err
 		},
 		"LastEvent":          func(ctx context.Context) error { _, err := s.LastEvent(ctx); return err },

@@ -16,6 +16,7 @@ var _ = add(group{name: "events", tests: []suiteTest{
 	{"the history of a run is its own", testEventsOfRun},
 	{"the history of a host is its own", testEventsOfInstance},
 	{"of a long history of a host the newest are told", testLongHistoryOfInstance},
+	{"a history is gone through backwards", testHistoryBackwards},
 	{"a watch begins after the last event", testLastEvent},
 	{"a watcher goes on where it was", testEventsResume},
 }, concurrent: []suiteTest{{"a watcher misses nothing of 8 writers", testEventsConcurrent}}})
@@ -127,9 +128,43 @@ func testLongHistoryOfInstance(t *testing.T, w world) {
 	equal(t, "where that begins", time.Time{}, got.From)
 }
 
+// testHistoryBackwards: events that are written late are where their times are, and at an end in the past nothing is left out.
+func testHistoryBackwards(t *testing.T, w world) {
+	for n := range 40 {
+		late, e := fullEvent(fmt.Sprint("late ", n)), fullEvent(fmt.Sprint(n))
+		e.At = start.Add(time.Duration(n) * time.Minute)
+		late.At = e.At.Add(-5*time.Minute - time.Second)
+		if n%2 == 0 {
+			late.InstanceID = "i-b"
+		}
+		w.addEvents(t, late, e)
+	}
+	from := start.Add(-time.Hour)
+	for _, id := range []string{"", "i-a"} {
+		found, until := map[string]bool{}, time.Time{}
+		for pages := 0; ; pages++ {
+			h := must(w.Store.EventsOfInstance(t.Context(), id, from, until, 7))(t)
+			for _, e := range h.Events {
+				if found[e.Reason] || !until.IsZero() && !e.At.Before(until) {
+					t.Errorf("%q until %s: %q is there", id, until, e.Reason)
+				}
+				found[e.Reason] = true
+			}
+			if until = h.From; until.IsZero() || pages == 40 {
+				break
+			}
+		}
+		if want := map[string]int{"": 80, "i-a": 60}[id]; len(found) != want {
+			t.Errorf("%q: the pages have %d events, want %d", id, len(found), want)
+		}
+	}
+	got := must(w.Store.EventsOfInstance(t.Context(), "", start.Add(9*time.Minute), start.Add(11*time.Minute), 10))(t)
+	equal(t, "between two times", []string{"9", "late 15", "10", "late 16"}, reasons(got.Events))
+}
+
 func (w world) historyOf(t *testing.T, instanceID string, since time.Time, limit int) lifecycle.HostHistory {
 	t.Helper()
-	got := must(w.Store.EventsOfInstance(t.Context(), instanceID, since, limit))(t)
+	got := must(w.Store.EventsOfInstance(t.Context(), instanceID, since, time.Time{}, limit))(t)
 	return got
 }
 

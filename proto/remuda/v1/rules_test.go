@@ -252,6 +252,7 @@ func badLists() []badRequest {
 		{"no id", &remudav1.ListEventsRequest{InstanceId: "i 1"}, "instance_id", "pattern"},
 		{"negative", &remudav1.ListEventsRequest{RowLimit: -1}, "row_limit", "greater than or equal to 0"},
 		{"too many", &remudav1.ListEventsRequest{RowLimit: 10_001}, "row_limit", "less than or equal to 10000"},
+		{"long ago", &remudav1.ListEventsRequest{UntilTime: &timestamppb.Timestamp{Seconds: -1}}, "until_time", "greater than or equal to"},
 		{"no day", &remudav1.GetCostRequest{Since: "yesterday"}, "since", "pattern"},
 		{"no day", &remudav1.GetCostRequest{Until: "2026-1-1"}, "until", "pattern"},
 		{"unknown", &remudav1.GetCostRequest{By: 99}, "by", "enum"},

@@ -294,12 +294,14 @@ func (x *WatchFleetResponse) GetEvent() *Event {
 // ListEventsRequest asks for the history.
 type ListEventsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// How far back, at most 24 hours. Unset: one hour.
+	// How far back from now, at most 24 hours. Unset: one hour.
 	Since *durationpb.Duration `protobuf:"bytes,1,opt,name=since,proto3" json:"since,omitempty"`
 	// Only events of this instance. Empty: all.
 	InstanceId string `protobuf:"bytes,2,opt,name=instance_id,json=instanceId,proto3" json:"instance_id,omitempty"`
 	// Events wanted at most, the newest of them, 0 to 10000. 0: 1000.
-	RowLimit      int32 `protobuf:"varint,3,opt,name=row_limit,json=rowLimit,proto3" json:"row_limit,omitempty"`
+	RowLimit int32 `protobuf:"varint,3,opt,name=row_limit,json=rowLimit,proto3" json:"row_limit,omitempty"`
+	// Only events before this time: the from_time of an answer, for what was before it. Absent: now.
+	UntilTime     *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=until_time,json=untilTime,proto3" json:"until_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -353,6 +355,13 @@ func (x *ListEventsRequest) GetRowLimit() int32 {
 		return x.RowLimit
 	}
 	return 0
+}
+
+func (x *ListEventsRequest) GetUntilTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.UntilTime
+	}
+	return nil
 }
 
 // ListEventsResponse has it.
@@ -574,13 +583,15 @@ const file_remuda_v1_watch_proto_rawDesc = "" +
 	"\x11WatchFleetRequest\x12D\n" +
 	"\x06run_id\x18\x01 \x01(\tB-\xbaH*\xd8\x01\x01r%2#^[0-9A-Za-z][0-9A-Za-z_.:-]{0,127}$R\x05runId\"<\n" +
 	"\x12WatchFleetResponse\x12&\n" +
-	"\x05event\x18\x01 \x01(\v2\x10.remuda.v1.EventR\x05event\"\xcd\x01\n" +
+	"\x05event\x18\x01 \x01(\v2\x10.remuda.v1.EventR\x05event\"\x92\x02\n" +
 	"\x11ListEventsRequest\x12?\n" +
 	"\x05since\x18\x01 \x01(\v2\x19.google.protobuf.DurationB\x0e\xbaH\v\xaa\x01\b\"\x04\b\x80\xa3\x052\x00R\x05since\x12N\n" +
 	"\vinstance_id\x18\x02 \x01(\tB-\xbaH*\xd8\x01\x01r%2#^[0-9A-Za-z][0-9A-Za-z_.:-]{0,127}$R\n" +
 	"instanceId\x12'\n" +
 	"\trow_limit\x18\x03 \x01(\x05B\n" +
-	"\xbaH\a\x1a\x05\x18\x90N(\x00R\browLimit\"w\n" +
+	"\xbaH\a\x1a\x05\x18\x90N(\x00R\browLimit\x12C\n" +
+	"\n" +
+	"until_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampB\b\xbaH\x05\xb2\x01\x022\x00R\tuntilTime\"w\n" +
 	"\x12ListEventsResponse\x12(\n" +
 	"\x06events\x18\x01 \x03(\v2\x10.remuda.v1.EventR\x06events\x127\n" +
 	"\tfrom_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\bfromTime\"\xb2\b\n" +
@@ -635,14 +646,15 @@ var file_remuda_v1_watch_proto_depIdxs = []int32{
 	7,  // 4: remuda.v1.Event.begin_time:type_name -> google.protobuf.Timestamp
 	0,  // 5: remuda.v1.WatchFleetResponse.event:type_name -> remuda.v1.Event
 	10, // 6: remuda.v1.ListEventsRequest.since:type_name -> google.protobuf.Duration
-	0,  // 7: remuda.v1.ListEventsResponse.events:type_name -> remuda.v1.Event
-	7,  // 8: remuda.v1.ListEventsResponse.from_time:type_name -> google.protobuf.Timestamp
-	0,  // 9: remuda.v1.ExplainRunResponse.events:type_name -> remuda.v1.Event
-	10, // [10:10] is the sub-list for method output_type
-	10, // [10:10] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	7,  // 7: remuda.v1.ListEventsRequest.until_time:type_name -> google.protobuf.Timestamp
+	0,  // 8: remuda.v1.ListEventsResponse.events:type_name -> remuda.v1.Event
+	7,  // 9: remuda.v1.ListEventsResponse.from_time:type_name -> google.protobuf.Timestamp
+	0,  // 10: remuda.v1.ExplainRunResponse.events:type_name -> remuda.v1.Event
+	11, // [11:11] is the sub-list for method output_type
+	11, // [11:11] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_remuda_v1_watch_proto_init() }
