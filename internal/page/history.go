@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle/plural"
 	"github.com/remuda-ci/remuda/internal/recent"
@@ -44,10 +43,20 @@ func (p *page) history(ctx context.Context, r *http.Request) (view, error) {
 	if !slices.Contains(spans, span) {
 		span = spans[0]
 	}
+	until, err := untilOf(r)
+	if err != nil {
+		return view{}, err
+	}
 	v := view{Title: "History", Filters: []filter{{Name: "span", Label: "The last", Value: span, Choices: spans}}}
-	h, err := p.read(ctx, span)
+	h, err := p.read(ctx, span, until)
 	if err != nil {
 		return v, err
+	}
+	if h.cut || !until.IsZero() {
+		v.around(r, h.from, until, p.Now())
+	}
+	if !until.IsZero() {
+		v.Text = append(v.Text, fmt.Sprintf("This is what happened from %s to %s. Hosts that did not change are not counted.", clock(h.from), clock(h.to)))
 	}
 	if h.cut {
 		v.Text = append(v.Text, fmt.Sprintf("The history reaches back to %s: a page has at most %d events, and more happened in the last %s.", clock(h.from), mostEvents, span))
@@ -56,10 +65,13 @@ func (p *page) history(ctx context.Context, r *http.Request) (view, error) {
 		v.Text = append(v.Text, "There was no host in this time.")
 		return v, nil
 	}
-	v.Text = append(v.Text, fmt.Sprintf("%s first, the last one at the top. %d did not.",
-		plural.Of(len(h.changed), "host changed, and comes", "hosts changed, and come"), h.same))
+	changed := plural.Of(len(h.changed), "host changed, and comes", "hosts changed, and come") + " first, the last one at the top."
+	if until.IsZero() {
+		changed += fmt.Sprintf(" %d did not.", h.same)
+	}
+	v.Text = append(v.Text, changed)
 	v.Chart = &chart{From: h.from, To: h.to, Slider: h.counts}
-	if r.URL.Query().Has(unchanged) || len(h.changed) == 0 {
+	if until.IsZero() && r.URL.Query().Has(unchanged) || len(h.changed) == 0 {
 		err := p.sameHosts(ctx, r, &v, h)
 		return v, err
 	}
@@ -103,27 +115,31 @@ func (p *page) sameHosts(ctx context.Context, r *http.Request, v *view, h *histo
 	return nil
 }
 
-// read reads the history of a span, at most once in ten seconds.
-func (p *page) read(ctx context.Context, span string) (*history, error) {
-	question := recent.Question{Key: span, Now: p.Now(), Young: 10 * time.Second, Old: 30 * time.Second, Within: answerWithin}
+// read reads the history of a span until a time, or until now if that is zero, at most once in ten seconds.
+func (p *page) read(ctx context.Context, span string, until time.Time) (*history, error) {
+	question := recent.Question{Key: span + " " + until.UTC().String(), Now: p.Now(), Young: 10 * time.Second, Old: 30 * time.Second, Within: answerWithin}
 	return p.histories.Get(ctx, question, func(ctx context.Context) (*history, error) {
 		back, err := time.ParseDuration(span)
 		if err != nil {
 			return nil, status.Error(codes.InvalidArgument, err.Error())
 		}
-		var pools *remudav1.ListPoolsResponse
+		req, to := eventsOf(back, until, question.Now), until
+		var pools *remudav1.ListPoolsResponse // that of now say nothing of an earlier time
 		var events *remudav1.ListEventsResponse
 		reads, ctx := errgroup.WithContext(ctx)
-		reads.Go(func() (err error) { pools, err = p.listPools(ctx, question.Now, 0); return err })
+		if until.IsZero() {
+			to = question.Now
+			reads.Go(func() (err error) { pools, err = p.listPools(ctx, question.Now, 0); return err })
+		}
 		reads.Go(func() (err error) {
-			events, err = p.Fleet.ListEvents(ctx, &remudav1.ListEventsRequest{Since: durationpb.New(back), RowLimit: mostEvents})
+			events, err = p.Fleet.ListEvents(ctx, req)
 			return err
 		})
 		if err := reads.Wait(); err != nil {
 			return nil, err
 		}
-		h := historyOf(events.GetEvents(), pools.GetPools(), events.GetFromTime().AsTime(), question.Now)
-		h.cut = h.to.Sub(h.from) < back-time.Minute
+		h := historyOf(events.GetEvents(), pools.GetPools(), events.GetFromTime().AsTime(), to)
+		h.cut = question.Now.Sub(h.from) < req.GetSince().AsDuration()-time.Minute
 		return h, nil
 	})
 }

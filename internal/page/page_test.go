@@ -3,8 +3,10 @@ package page_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -317,6 +319,52 @@ func TestHostsOfARemovedPool(t *testing.T) {
 	}
 	if body := w.see("").Body.String(); !strings.Contains(body, "was") || !strings.Contains(body, "removed") {
 		t.Error("the pools leave out the one that was removed")
+	}
+}
+
+var earlierPage = regexp.MustCompile(`<a href="/ui/([^"]+)">Earlier</a>`)
+
+// A day of more events than a page reads is gone through by Earlier, and by Later back again.
+func TestWholeDayOfALargeFleet(t *testing.T) {
+	racepass.CoveredBy(t, "TestPages")
+	w := newWorld(t, func(*page.Options) {})
+	const hosts = 15_000
+	begin := time.Now().Add(-23*time.Hour - 50*time.Minute)
+	events := make([]lifecycle.Event, 0, 2*hosts)
+	for n := range hosts {
+		at := begin.Add(time.Duration(n/150) * 14 * time.Minute) // many events are of one time
+		one := lifecycle.Event{At: at, InstanceID: instanceID(n), Action: lifecycle.ActionLaunch, To: "created", Reason: "launched"}
+		two := one
+		two.Action, two.From, two.To = lifecycle.ActionTerminate, "created", "terminated"
+		two.At = at.Add(time.Minute)
+		events = append(events, one, two)
+	}
+	slices.SortStableFunc(events, func(a, b lifecycle.Event) int { return a.At.Compare(b.At) })
+	for some := range slices.Chunk(events, 500) {
+		w.must(w.store.AddEvents(t.Context(), some))
+	}
+	found, pages := map[string]bool{}, []string{"history?span=24h"}
+	for {
+		path := pages[len(pages)-1]
+		maps.Copy(found, w.walk(path, "host/"))
+		body := w.see(path).Body.String()
+		if past := len(pages) > 1; past != strings.Contains(body, "Hosts that did not change are not counted.") || strings.Contains(body, "data-live") {
+			t.Errorf("%s is not that of its time", path)
+		}
+		if len(pages) > 1 && !strings.Contains(html.UnescapeString(body), `<a href="/ui/`+pages[len(pages)-2]+`">Later</a>`) {
+			t.Errorf("%s does not lead back to %s", path, pages[len(pages)-2])
+		}
+		earlier := earlierPage.FindStringSubmatch(body)
+		if earlier == nil || len(pages) == 10 {
+			break
+		}
+		pages = append(pages, html.UnescapeString(earlier[1]))
+	}
+	if len(found) != hosts || len(pages) < 3 || len(pages) > 4 {
+		t.Errorf("%d pages of the day have %d hosts of %d", len(pages), len(found), hosts)
+	}
+	if got := w.see("history?until=yesterday"); got.Code != http.StatusBadRequest {
+		t.Errorf("an end that is no time: status %d", got.Code)
 	}
 }
 

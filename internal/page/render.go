@@ -29,6 +29,8 @@ type view struct {
 	Tables  []htmlTable
 	// Previous and Next lead to the pages beside this one.
 	Previous, Next string
+	// Earlier and Later lead to what was before and after the time of this page.
+	Earlier, Later string
 	// Live has the page updated while it is looked at.
 	Live bool
 
