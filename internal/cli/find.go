@@ -96,6 +96,8 @@ func (s *session) amongEvents(ctx context.Context, about subject.Subject) ([]*re
 	var found requests
 	for _, e := range slices.Backward(resp.GetEvents()) {
 		switch {
+		case about.RunID == idOf(e.GetJobId()):
+			found.add(&remudav1.ExplainRunRequest{Repository: e.GetRepository(), RunId: e.GetRunId(), JobId: e.GetJobId()})
 		case about.RunID != e.GetRunId() && about.RunID != e.GetRequestId():
 		case about.Repository != "" && !strings.EqualFold(about.Repository, e.GetRepository()):
 		case about.InPool() && e.GetInstanceId() != "":

@@ -161,25 +161,45 @@ func TestExplainTellsOfRefusedJobs(t *testing.T) {
 		w.hub.queue(ctx, queuedJob(8, "9", "ubuntu-latest"), time.Second)
 		w.hub.queue(ctx, queuedJob(9, "10", "remuda-xlarge"), time.Second)
 		time.Sleep(20 * time.Minute)
-		for run, want := range map[string]string{
-			"6":  `Z refuse_job: job 5 gets no host: no pool has the label "remuda-smal"; did you mean remuda-small, of pool jobs?.`,
-			"10": `Z refuse_job: job 9 gets no host: no pool has the label "remuda-xlarge"; of those that begin alike the nearest is remuda-small, of pool jobs.`,
-			"7":  `Z refuse_job: job 6 gets no host: pool jobs has not all of its labels, it lacks ["gpu"].`,
-			"8": "Z refuse_job: job 7 names the id of its run, and nothing was provisioned for the run: " +
-				"call Provision in a job before it, or add a rule with webhook: true for acme/app.",
-			"2": "Z refuse_job: job 1 gets no host: run 2 is of a fork, and job pool jobs takes none.",
-			"3": "Z refuse_job: job 2 names the label self-hosted, which the hosts of pool jobs do not have: " +
-				"remove it from runs-on, or set default_labels: true for the pool.",
-			"4": "Z refuse_job: job 3 gets no host: GitHub knows no run 4 of " + repository + ".",
+		const changes = " Nothing happens until the workflow or the configuration changes"
+		for of, want := range map[fleet.OfRun]string{
+			{Repository: repository, RunID: "6"}: `Job 5 gets no host: no pool has the label "remuda-smal"; did you mean remuda-small, of pool jobs?` +
+				changes + ": correct runs-on, or add the label to pools.jobs.jobs.labels.",
+			{Repository: repository, RunID: "10"}: `Job 9 gets no host: no pool has the label "remuda-xlarge"; of those that begin alike the nearest is remuda-small, of pool jobs.` +
+				changes + ": correct runs-on, or add the label to pools.jobs.jobs.labels.",
+			{Repository: repository, RunID: "7"}: `Job 6 gets no host: pool jobs has not all of its labels, it lacks ["gpu"].` +
+				changes + ": correct runs-on, or add the label to pools.jobs.jobs.labels.",
+			{Repository: repository, RunID: "8"}: "Job 7 gets no host: runs-on names the id of its run, and nothing was provisioned for the run: " +
+				"call Provision in a job before it, or add a rule with webhook: true for acme/app. It gets a host once hosts are requested for its run.",
+			{Repository: repository, RunID: "2"}: `Job 1 "build" gets no host: run 2 is of a fork, and job pool jobs takes none.` +
+				" Nothing happens until the configuration changes: set pools.jobs.jobs.forks, if jobs of forks are to have hosts.",
+			{Repository: repository, RunID: "3"}: "Job 2 gets no host: runs-on names the label self-hosted, which the hosts of pool jobs do not have: " +
+				"remove it from runs-on, or set default_labels: true for the pool." + changes + ".",
+			{Repository: repository, RunID: "4"}: "Job 3 \"build\" gets no host: GitHub knows no run 4 of " + repository + "." +
+				" It is not looked at again: see that the App may read actions, and start the run again.",
+			{Repository: "other/app", RunID: "5"}: "Job 4 gets no host: other/app may not use job pool jobs; it may be used by [acme/*]." +
+				" Nothing happens until the configuration changes: add the repository to pools.jobs.jobs.repositories.",
 		} {
-			e, err := w.fleet.Explain(ctx, repository, run, time.Now())
-			if err != nil || len(e.Sentences) != 1 || !strings.HasSuffix(e.Sentences[0], want) {
-				t.Errorf("run %s: %q, %v; want one sentence that ends with %q", run, e.Sentences, err, want)
+			e, err := w.fleet.Explain(ctx, of.Repository, of.RunID, time.Now())
+			if err != nil || len(e.Sentences) != 1 || e.Sentences[0] != want {
+				t.Errorf("run %s: %q, %v; want one sentence %q", of.RunID, e.Sentences, err, want)
+			}
+			refused := e.Events[0]
+			if refused.Since.IsZero() || !strings.HasPrefix(want, fmt.Sprint("Job ", refused.JobID, " ")) || (refused.JobName == "build") != strings.Contains(want, `"build"`) {
+				t.Errorf("run %s: the event is %+v", of.RunID, refused)
+			}
+			for name, asked := range map[string]struct{ of, named fleet.OfRun }{"by its URL": {named: of}, "by its id alone": {}, "by its own run": {of: of}} {
+				e, err := w.fleet.ExplainJob(ctx, refused.JobID, asked.of, asked.named, time.Now())
+				if err != nil || len(e.Sentences) != 2 || e.Sentences[0] != want || !strings.HasPrefix(e.Sentences[1], "It is of run "+of.RunID+" of "+of.Repository+", ") || len(e.Events) != 1 {
+					t.Errorf("job %d %s: %q, %v; want %q", refused.JobID, name, e.Sentences, err, want)
+				}
 			}
 		}
-		e, err := w.fleet.Explain(ctx, "other/app", "5", time.Now())
-		if want := "job 4 gets no host: other/app may not use job pool jobs; it may be used by [acme/*]."; err != nil || !strings.HasSuffix(e.Sentences[0], want) {
-			t.Errorf("run 5 of other/app: %q, %v; want %q", e.Sentences, err, want)
+		other := fleet.OfRun{Repository: repository, RunID: "3"}
+		for name, asked := range map[string]struct{ of, named fleet.OfRun }{"of another run": {of: other}, "named with another run": {named: other}} {
+			if e, err := w.fleet.ExplainJob(ctx, 5, asked.of, asked.named, time.Now()); !errors.Is(err, lifecycle.ErrNotFound) {
+				t.Errorf("a refused job %s: %q, %v", name, e.Sentences, err)
+			}
 		}
 		for run, of := range map[string]string{"5": repository, "9": repository} {
 			if e, err := w.fleet.Explain(ctx, of, run, time.Now()); !errors.Is(err, lifecycle.ErrNotFound) {
@@ -211,19 +231,62 @@ func TestEventsWithoutAHostNameThePool(t *testing.T) {
 	})
 }
 
+// Each job of the largest matrix that GitHub allows has its reason, and the run has it in one sentence.
+func TestEachRefusedJobOfAMatrixHasItsReason(t *testing.T) {
+	inJobWorld(t, func(ctx context.Context, t *testing.T, w *world) {
+		const matrix = 256
+		for range 2 { // a job that is announced again has one event
+			for id := range int64(matrix) {
+				w.hub.say(ctx, queuedJob(id+1, "2", "remuda-smal"))
+			}
+		}
+		of := fleet.OfRun{Repository: repository, RunID: "2"}
+		for id := range int64(matrix) {
+			e, err := w.fleet.ExplainJob(ctx, id+1, fleet.OfRun{}, of, time.Now())
+			if want := fmt.Sprintf("Job %d gets no host: no pool has the label", id+1); err != nil || len(e.Events) != 1 || !strings.HasPrefix(e.Sentences[0], want) {
+				t.Errorf("job %d: %q, %v", id+1, e.Sentences, err)
+			}
+		}
+		e, err := w.fleet.Explain(ctx, repository, "2", time.Now())
+		if want := "Job 1 and 255 other jobs get no host: no pool has the label"; err != nil || len(e.Sentences) != 1 || !strings.HasPrefix(e.Sentences[0], want) {
+			t.Errorf("the run: %q, %v", e.Sentences, err)
+		}
+	})
+}
+
+// A job that was refused, and has a host after hosts were requested for its run, is not said to get none.
+func TestARefusedJobThatGetsAHostLater(t *testing.T) {
+	inJobWorld(t, func(ctx context.Context, t *testing.T, w *world) {
+		job := queuedJob(1, "2", "2")
+		w.hub.say(ctx, job)
+		r := w.mustProvision(ctx, demand("2", "a", 1))[0]
+		job.Status, job.RunnerName, job.StartedAt = lifecycle.StatusInProgress, r.RunnerName, time.Now()
+		w.hub.say(ctx, job)
+		time.Sleep(10 * time.Second)
+		e, err := w.fleet.Explain(ctx, repository, "2", time.Now())
+		said := strings.Join(e.Sentences, "\n")
+		if err != nil || strings.Contains(said, "Job 1 gets no host") || !strings.Contains(said, "Job 1 runs on "+r.RunnerName) || !strings.Contains(said, "Z job 1 gets no host: ") {
+			t.Errorf("%v:\n%s", err, said)
+		}
+		if e, err = w.fleet.ExplainJob(ctx, 1, fleet.OfRun{}, fleet.OfRun{}, time.Now()); err != nil || !strings.HasPrefix(e.Sentences[1], "Job 1 runs on ") {
+			t.Errorf("the job: %q, %v", e.Sentences, err)
+		}
+	})
+}
+
 // What GitHub delivers about forks and labels does not fill the history: the refusals of a run and of a repository
 // are bounded.
 func TestNotesOfRefusedJobsAreBounded(t *testing.T) {
 	inJobWorld(t, func(ctx context.Context, t *testing.T, w *world) {
-		for id := range int64(50) {
+		for id := range int64(300) {
 			w.hub.say(ctx, queuedJob(id+1, "2", "self-hosted", "remuda-small"))
 		}
 		e, err := w.fleet.Explain(ctx, repository, "2", time.Now())
-		if err != nil || len(e.Sentences) != 10 {
-			t.Errorf("of 50 jobs of a run: %d sentences, %v; want 10", len(e.Sentences), err)
+		if err != nil || len(e.Events) != 256 {
+			t.Errorf("of 300 jobs of a run: %d events, %v; want 256", len(e.Events), err)
 		}
 		for id := range int64(500) {
-			w.hub.say(ctx, queuedJob(100+id, fmt.Sprint(100+id), "self-hosted", "remuda-small"))
+			w.hub.say(ctx, queuedJob(1000+id, fmt.Sprint(1000+id), "self-hosted", "remuda-small"))
 		}
 		refused := func() (n int) {
 			page, err := w.store.EventsSince(ctx, lifecycle.PageOf{Limit: 1000})
@@ -237,13 +300,15 @@ func TestNotesOfRefusedJobsAreBounded(t *testing.T) {
 			}
 			return n
 		}
-		if n := refused(); n != 60 {
-			t.Errorf("of 550 jobs of a repository in a minute %d are in the history, want 60", n)
+		if n := refused(); n != 512 {
+			t.Errorf("of 800 jobs of a repository at once %d are in the history, want 512", n)
 		}
 		time.Sleep(time.Minute)
-		w.hub.say(ctx, queuedJob(1000, "1000", "self-hosted", "remuda-small"))
-		if n := refused(); n != 61 {
-			t.Errorf("a minute later: %d, want 61", n)
+		for id := range int64(100) {
+			w.hub.say(ctx, queuedJob(2000+id, fmt.Sprint(2000+id), "self-hosted", "remuda-small"))
+		}
+		if n := refused(); n != 512+60 {
+			t.Errorf("a minute later: %d, want 60 more", n)
 		}
 	})
 }

@@ -88,7 +88,7 @@ func TestJobsThatNameDefaultLabels(t *testing.T) {
 		"alone, with default_labels":    {[]string{"self-hosted", "linux", "x64"}, true, 0, "about no job or run of ours: ignored", ""},
 		"beside a pool's label":         {[]string{"Self-Hosted", "remuda-small"}, false, 0, "names the label Self-Hosted, which the hosts of pool jobs do not have: remove it from runs-on, or set default_labels: true for the pool (default_labels): about no job", ""},
 		"beside it, default_labels":     {[]string{"self-hosted", "remuda-small"}, true, 1, "", ""},
-		"beside a run's id":             {[]string{"self-hosted", "5"}, false, 0, "", "not provisioned: job 1 names the label self-hosted, which the hosts of pool default do not have: remove it from runs-on, or set default_labels: true for the pool (default_labels)"},
+		"beside a run's id":             {[]string{"self-hosted", "5"}, false, 0, "", "not provisioned: job 1 gets no host: runs-on names the label self-hosted, which the hosts of pool default do not have: remove it from runs-on, or set default_labels: true for the pool (default_labels)"},
 		"beside an id, default_labels":  {[]string{"self-hosted", "linux", "5"}, true, 1, "", "provisioned by its rule"},
 		"its machine beside a run's id": {[]string{"5", "x64"}, false, 0, "", "(default_labels)"},
 		"the run's id alone":            {[]string{"5"}, false, 1, "", "provisioned by its rule"},

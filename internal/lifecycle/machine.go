@@ -128,10 +128,11 @@ type Event struct {
 	Code ReasonCode `json:"code,omitempty"`
 	// Sweep names the sweep that decided; empty for a request, an order and what a host did.
 	Sweep string `json:"sweep,omitempty"`
-	// JobID and JobName are those of the job that starts or ends; 0: it is about none.
+	// JobID and JobName are those of the job that starts, ends or is refused; 0: it is about none.
 	JobID   int64  `json:"jobId,omitempty"`
 	JobName string `json:"jobName,omitempty"`
-	// Since is when the time began that the event ends: a request was made, a job was queued before it starts, and started before it ends.
+	// Since is when the time began that the event ends: a request was made, a job was queued before it starts or is refused, and started
+	// before it ends.
 	Since time.Time `json:"since,omitzero"`
 }
 

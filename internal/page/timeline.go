@@ -15,7 +15,9 @@ type task struct {
 	since time.Time
 	// started is when a request had its outcome, and when a runner took a job.
 	started, ended time.Time
-	job            bool
+	// refused is when a job was refused a host.
+	refused time.Time
+	job     bool
 }
 
 // timeline draws the life of a run, from when the first of it began to wait: its requests and its jobs, and below them its hosts. A host has its
@@ -58,7 +60,7 @@ func (c *chart) from(t time.Time) {
 // task is the lane of a request or a job.
 func (c *chart) task(t *task) lane {
 	l := lane{Name: t.name}
-	began := cmp.Or(t.started, t.ended, c.To)
+	began := cmp.Or(t.started, t.ended, t.refused, c.To)
 	if began = c.within(began); began.After(t.since) {
 		l.Parts = append(l.Parts, c.part("waiting", t.since, began))
 	}
@@ -103,7 +105,7 @@ func tasksOf(events []*remudav1.Event, waits []*remudav1.Wait) (all []*task) {
 		find(e.GetRequestId(), e.GetJobId(), e.GetJobName(), since).happened(e.GetAction(), at)
 	}
 	for _, w := range waits {
-		find(w.GetRequestId(), w.GetJobId(), w.GetJobName(), w.GetBeginTime().AsTime())
+		find(w.GetRequestId(), w.GetJobId(), w.GetJobName(), w.GetBeginTime().AsTime()).refused = time.Time{}
 	}
 	return all
 }
@@ -115,6 +117,8 @@ func (t *task) happened(action remudav1.Action, at time.Time) {
 		t.started = at
 	case remudav1.Action_ACTION_RELEASE, remudav1.Action_ACTION_END_JOB:
 		t.ended = at
+	case remudav1.Action_ACTION_REFUSE_JOB: // nothing is known of it after that, unless it starts
+		t.refused = at
 	}
 }
 

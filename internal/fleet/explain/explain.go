@@ -78,8 +78,12 @@ func (ex *Explainer) Explain(ctx context.Context, repository, runID string, now 
 		}
 		e.Sentences = append(e.Sentences, about...)
 	}
+	refused := refusedNow(e.Events, jobs)
+	e.Sentences = append(e.Sentences, refusedSentences(refused)...)
 	for _, event := range e.Events {
-		e.Sentences = append(e.Sentences, eventSentence(event))
+		if !slices.Contains(refused, event) {
+			e.Sentences = append(e.Sentences, eventSentence(event))
+		}
 	}
 	return e, nil
 }
@@ -214,10 +218,13 @@ func eventSentence(e lifecycle.Event) string {
 	if e.Sweep != "" {
 		what += fmt.Sprintf(" (%s sweep)", e.Sweep)
 	}
-	if e.InstanceID == "" {
-		return fmt.Sprintf("%s %s: %s.", hosts.ClockTime(e.At), what, e.Reason)
+	switch {
+	case e.Action == lifecycle.ActionRefuseJob: // the reason says that the job gets no host
+		return hosts.ClockTime(e.At) + " " + sentence(e.Reason)
+	case e.InstanceID == "":
+		return fmt.Sprintf("%s %s: %s", hosts.ClockTime(e.At), what, sentence(e.Reason))
 	}
-	return fmt.Sprintf("%s %s %s: %s.", hosts.ClockTime(e.At), e.InstanceID, what, e.Reason)
+	return fmt.Sprintf("%s %s %s: %s", hosts.ClockTime(e.At), e.InstanceID, what, sentence(e.Reason))
 }
 
 // Explainer answers questions. Its exported fields are its parts: they are set before

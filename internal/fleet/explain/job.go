@@ -36,7 +36,7 @@ func (ex *Explainer) openJobsOf(ctx context.Context, repository, runID string) (
 	return jobs, nil
 }
 
-// ExplainJob describes one job that a webhook announced, and what its run's history has of it. With a run it describes only a job of that
+// ExplainJob describes one job that a webhook announced, and what its run's history has of it, also one that was refused a host. With a run it describes only a job of that
 // run. Any other is ErrNotFound, like an unknown one. A caller who may ask about any may name the run of the job: *hosts.InvalidError if it is of
 // another.
 func (ex *Explainer) ExplainJob(ctx context.Context, id int64, of, named OfRun, now time.Time) (Explanation, error) {
@@ -45,6 +45,15 @@ func (ex *Explainer) ExplainJob(ctx context.Context, id int64, of, named OfRun, 
 		return e, fmt.Errorf("job %d: the configuration has no webhooks, so no job is known: %w", id, lifecycle.ErrNotFound)
 	}
 	j, err := ex.JobStore.Job(ctx, id)
+	if errors.Is(err, lifecycle.ErrNotFound) {
+		run := of
+		if run.RunID == "" {
+			run = named
+		}
+		if refused, found, err := ex.refusal(ctx, id, run, now); found || err != nil {
+			return refused, err
+		}
+	}
 	switch {
 	case errors.Is(err, lifecycle.ErrNotFound), err == nil && of.RunID != "" && (j.RunID != of.RunID || j.Repository != of.Repository):
 		return e, fmt.Errorf("job %d: no webhook announced it in the last 7 days, or this fleet does not serve it; explain its run instead: %w", id, lifecycle.ErrNotFound)

@@ -11,43 +11,65 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/policy"
+	"golang.org/x/time/rate"
 )
 
 const (
-	// notesOfRun is how many refused jobs of one run a replica writes to the history. They are refused for the
-	// same reason, so the first ones say enough.
-	notesOfRun = 10
-	// notesPerMinute is how many refused jobs of one repository a replica writes to the history in a minute, since
-	// anyone may open pull requests from forks. The log has all of them.
+	// notesOfRun is how many refused jobs of an attempt of a run a replica writes to the history, so that each can be explained by its id: as many as a
+	// matrix of GitHub may have.
+	notesOfRun = 256
+	// notesAtOnce and notesPerMinute are how many refused jobs of one repository a replica writes to the history at once, and in each minute in the long
+	// run: anyone may open pull requests from forks, and 60 a minute are some 86,000 events a day. The log has all of them.
+	notesAtOnce    = 2 * notesOfRun
 	notesPerMinute = 60
-	// notesAtMost bounds the sizes of the maps in refusals. At the bound a map is emptied.
-	notesAtMost = 4096
+	// notesAtMost and notedJobsAtMost bound the sizes of the maps in refusals. At the bound a map is emptied.
+	notesAtMost     = 4096
+	notedJobsAtMost = 1 << 16
 )
 
 // refusals counts the refused jobs that were written to the history. It is guarded by Jobs.mu.
 type refusals struct {
-	ofRun        map[string]int // by lifecycle.RunKey
-	ofRepository map[string]int // in the minute
-	minute       time.Time
+	ofRun        map[string]int // by lifecycle.RunKey and attempt
+	ofRepository map[string]*rate.Limiter
+	// noted has the jobs that were written, since a webhook may come more than once, and the sweep of missed ones finds a waiting job each time.
+	noted map[notedJob]bool
 	// logged has the repositories and reasons that the log has had a line at info about.
 	logged map[string]bool
 }
 
-// admit reports whether one more refused job of a run is written to the history, and counts it.
-func (r *refusals) admit(repository, runID string, now time.Time) bool {
-	if minute := now.Truncate(time.Minute); r.ofRepository == nil || !minute.Equal(r.minute) || len(r.ofRepository) >= notesAtMost {
-		r.minute, r.ofRepository = minute, map[string]int{}
-	}
-	if r.ofRun == nil || len(r.ofRun) >= notesAtMost {
-		r.ofRun = map[string]int{}
-	}
-	key := lifecycle.RunKey(repository, runID)
-	if r.ofRun[key] >= notesOfRun || r.ofRepository[repository] >= notesPerMinute {
+type notedJob struct {
+	id   int64
+	code lifecycle.ReasonCode
+}
+
+// admit reports whether a refused job is written to the history, and counts it.
+func (r *refusals) admit(j lifecycle.Job, code lifecycle.ReasonCode, now time.Time) bool {
+	run := fmt.Sprint(lifecycle.RunKey(j.Repository, j.RunID), " ", j.RunAttempt)
+	job := notedJob{j.ID, code}
+	if r.noted[job] || r.ofRun[run] >= notesOfRun {
 		return false
 	}
-	r.ofRun[key]++
-	r.ofRepository[repository]++
+	limiter := r.ofRepository[j.Repository]
+	if limiter == nil {
+		limiter = rate.NewLimiter(rate.Every(time.Minute/notesPerMinute), notesAtOnce)
+		r.ofRepository = room(r.ofRepository, notesAtMost)
+		r.ofRepository[j.Repository] = limiter
+	}
+	if !limiter.AllowN(now, 1) {
+		return false
+	}
+	r.noted, r.ofRun = room(r.noted, notedJobsAtMost), room(r.ofRun, notesAtMost)
+	r.noted[job] = true
+	r.ofRun[run]++
 	return true
+}
+
+// room is the map, or an empty one if it has as many entries as it may have.
+func room[K comparable, V any](m map[K]V, atMost int) map[K]V {
+	if m == nil || len(m) >= atMost {
+		return map[K]V{}
+	}
+	return m
 }
 
 // first reports whether no job of a repository has been refused for a reason yet, as far as is remembered.
@@ -56,9 +78,7 @@ func (r *refusals) first(repository string, code lifecycle.ReasonCode) bool {
 	if r.logged[key] {
 		return false
 	}
-	if r.logged == nil || len(r.logged) >= notesAtMost {
-		r.logged = map[string]bool{}
-	}
+	r.logged = room(r.logged, notesAtMost)
 	r.logged[key] = true
 	return true
 }
@@ -82,14 +102,15 @@ func (js *Jobs) countUnserved(code lifecycle.ReasonCode) {
 	}
 }
 
-// noteRefusal records that a job gets no host, for ExplainRun. A job that is refused has no row.
-func (js *Jobs) noteRefusal(events *op.Recorder, repository, runID, pool string, why lifecycle.Reason, now time.Time) {
+// noteRefusal records that a job gets no host, for ExplainRun. A job that is refused has no row. The pool is the one that it names, or means.
+func (js *Jobs) noteRefusal(events *op.Recorder, j lifecycle.Job, why lifecycle.Reason, now time.Time) {
 	js.mu.Lock()
-	admitted := js.refusals.admit(repository, runID, now)
+	admitted := js.refusals.admit(j, why.Code, now)
 	js.mu.Unlock()
 	if admitted {
 		events.Record(lifecycle.Event{
-			At: now, Repository: repository, RunID: runID, Pool: pool, Action: lifecycle.ActionRefuseJob, Code: why.Code, Reason: why.Text,
+			At: now, Repository: j.Repository, RunID: j.RunID, Pool: j.Pool, Action: lifecycle.ActionRefuseJob, Code: why.Code, Reason: why.Text,
+			JobID: j.ID, JobName: j.Name, Since: j.QueuedAt,
 		})
 	}
 }
@@ -98,7 +119,7 @@ func (js *Jobs) noteRefusal(events *op.Recorder, repository, runID, pool string,
 func (h *webhookOp) refuse(row lifecycle.Job, why lifecycle.Reason, now time.Time) (op.Progress, error) {
 	noted := lifecycle.Because(why.Code, "job %d gets no host: %s", row.ID, why.Text)
 	h.env.countUnserved(why.Code)
-	h.env.noteRefusal(&h.Events, row.Repository, row.RunID, row.Pool, noted, now)
+	h.env.noteRefusal(&h.Events, row, noted, now)
 	h.w.Refused = true
 	return h.finish(fmt.Sprintf("refused: %s (%s)", why.Text, why.Code))
 }

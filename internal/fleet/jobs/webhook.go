@@ -106,7 +106,9 @@ func (js *Jobs) notOurs(ctx context.Context, w lifecycle.Webhook, now time.Time)
 	}
 	js.logRefusal(*w.Job, why.Reason)
 	events := js.Ops.Recorder("")
-	js.noteRefusal(&events, w.Job.Repository, w.Job.RunID, why.Pool, why.Reason, now)
+	row, _ := js.served(*w.Job)
+	row.Pool = why.Pool
+	js.noteRefusal(&events, row, why.Reason, now)
 	events.Flush(ctx)
 	return fmt.Errorf("%s (%s): %w", why.Text, why.Code, ErrNotOurs)
 }

@@ -2,6 +2,7 @@
 package unserved
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -40,7 +41,7 @@ func Why(j lifecycle.WorkflowJob, pools map[string]Pool) Refusal {
 			j.ID, j.Repository, pool, pools[pool].Repositories), pool, true}
 	}
 	if _, _, ok := policy.RunLabels(j.Labels, j.RunID); ok {
-		return Refusal{lifecycle.Because(lifecycle.ReasonNotProvisioned, "job %d names the id of its run, and nothing was provisioned for the run: "+
+		return Refusal{lifecycle.Because(lifecycle.ReasonNotProvisioned, "job %d gets no host: runs-on names the id of its run, and nothing was provisioned for the run: "+
 			"call Provision in a job before it, or add a rule with webhook: true for %s", j.ID, j.Repository), "", true}
 	}
 	own := slices.DeleteFunc(slices.Clone(j.Labels), policy.IsDefaultLabel)
@@ -53,11 +54,31 @@ func Why(j lifecycle.WorkflowJob, pools map[string]Pool) Refusal {
 	return Refusal{Reason: lifecycle.Because(lifecycle.ReasonOtherRunners, "job %d is for other runners", j.ID)}
 }
 
+// Next is what happens next to a job that gets no host for a reason, and what to do about that. The pool is the one that the job names, or means; empty: none.
+func Next(code lifecycle.ReasonCode, pool string) string {
+	section := "pools." + cmp.Or(pool, "<name>")
+	switch code {
+	case lifecycle.ReasonLabelUnknown:
+		return changes + ": correct runs-on, or add the label to " + section + ".jobs.labels."
+	case lifecycle.ReasonNotServed:
+		return "Nothing happens until the configuration changes: add the repository to " + section + ".jobs.repositories."
+	case lifecycle.ReasonFork:
+		return "Nothing happens until the configuration changes: set " + section + ".jobs.forks, if jobs of forks are to have hosts."
+	case lifecycle.ReasonNotProvisioned:
+		return "It gets a host once hosts are requested for its run."
+	case lifecycle.ReasonRunUnknown:
+		return "It is not looked at again: see that the App may read actions, and start the run again."
+	}
+	return changes + "."
+}
+
+const changes = "Nothing happens until the workflow or the configuration changes"
+
 // LacksDefaults says why a job that names default labels gets no host of a pool without them.
 func LacksDefaults(id int64, labels []string, pool string) lifecycle.Reason {
 	label := labels[slices.IndexFunc(labels, policy.IsDefaultLabel)]
 	return lifecycle.Because(lifecycle.ReasonDefaultLabels,
-		"job %d names the label %s, which the hosts of pool %s do not have: remove it from runs-on, or set default_labels: true for the pool", id, label, pool)
+		"job %d gets no host: runs-on names the label %s, which the hosts of pool %s do not have: remove it from runs-on, or set default_labels: true for the pool", id, label, pool)
 }
 
 // mislabeled says which of the labels no pool has beside the others, with the pool and the label that it may have meant; empty: none is like those of a

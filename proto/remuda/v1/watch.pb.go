@@ -53,12 +53,12 @@ type Event struct {
 	// a refused job that names or means a pool, and of a pool itself, such as its pause. Empty of any other or if it is not known, and in events of an older
 	// controld.
 	Pool string `protobuf:"bytes,12,opt,name=pool,proto3" json:"pool,omitempty"`
-	// GitHub's id of the job that starts or ends; 0 when it is about none.
+	// GitHub's id of the job that starts, ends or gets no host; 0 when it is about none.
 	JobId int64 `protobuf:"varint,13,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
 	// What the author of the workflow calls that job; empty if no webhook said.
 	JobName string `protobuf:"bytes,14,opt,name=job_name,json=jobName,proto3" json:"job_name,omitempty"`
-	// When the time began that the event ends: when the request was made, and of a job when it was queued, before it starts, and when it started,
-	// before it ends. Absent in other events.
+	// When the time began that the event ends: when the request was made, and of a job when it was queued, before it starts or is refused a
+	// host, and when it started, before it ends. Absent in other events.
 	BeginTime     *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=begin_time,json=beginTime,proto3" json:"begin_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -428,8 +428,8 @@ type ExplainRunRequest struct {
 	RunId string `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	// EC2's id of a host, instead of a run. An unknown one is NOT_FOUND.
 	InstanceId string `protobuf:"bytes,3,opt,name=instance_id,json=instanceId,proto3" json:"instance_id,omitempty"`
-	// GitHub's id of a job: what is known of that job, and the history of its run. One that no webhook announced, or that the fleet does not
-	// serve, is NOT_FOUND. With repository and run_id, as a URL of GitHub has them, a job of another run is INVALID_ARGUMENT.
+	// GitHub's id of a job: what is known of that job, and the history of its run. Of a job that gets no host the history of the last 24 hours says why.
+	// One that no webhook announced, or that is for other runners, is NOT_FOUND. With repository and run_id, as a URL of GitHub has them, a job of another run is INVALID_ARGUMENT.
 	JobId         int64 `protobuf:"varint,4,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
