@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -154,6 +155,31 @@ func TestWhyTakesEachIDThatIsShown(t *testing.T) {
 	got := say(t, "why", "https://github.com/acme/tools/actions/runs/43/job/7", "--snapshot", file)
 	if want := "job 7 is of run 50 of acme/shop, and not of run 43 of acme/tools"; got.code != failure.Usage || !strings.Contains(got.stderr, want) {
 		t.Errorf("a job of another run: %+v, want %q", got, want)
+	}
+}
+
+// TestWhyOfAJobThatGetsNoHost: by its id alone and by its URL it is about that job, and not about its run. Of a job that is not known by itself its run is
+// explained, and the answer says so.
+func TestWhyOfAJobThatGetsNoHost(t *testing.T) {
+	t.Parallel()
+	o, _, _ := aFleet(t)
+	for id, name := range map[int64]string{78: "build", 79: "lint"} {
+		check(t, o.Store.AddEvents(t.Context(), []lifecycle.Event{{
+			At: time.Now(), Repository: "acme/shop", RunID: "61", Action: lifecycle.ActionRefuseJob, Code: lifecycle.ReasonLabelUnknown,
+			Reason: fmt.Sprintf("job %d gets no host: no pool has the label %q", id, name), JobID: id, JobName: name, Since: time.Now(),
+		}}))
+	}
+	address := serve(t, o)
+	for _, of := range []string{"78", "https://github.com/acme/shop/actions/runs/61/job/78"} {
+		got := say(t, "why", of, "--address", address)
+		const want = `Job 78 "build" gets no host: no pool has the label "build". Nothing happens until the workflow or the configuration changes`
+		if got.code != failure.OK || !strings.HasPrefix(got.stdout, want) || strings.Contains(got.stdout, "79") {
+			t.Errorf("why %s: %+v, want %q", of, got, want)
+		}
+	}
+	got := say(t, "why", "https://github.com/acme/shop/actions/runs/61/job/80", "--address", address)
+	if got.code != failure.OK || !strings.HasPrefix(got.stdout, "Job 80 is not known by itself. This is about its run:\n") || !strings.Contains(got.stdout, `Job 79 "lint" gets no host`) {
+		t.Errorf("an unknown job: %+v", got)
 	}
 }
 

@@ -28,8 +28,10 @@ func (a *App) Why(ctx context.Context, args []string) error {
 			return err
 		}
 		resp, err := s.explain(ctx, req)
+		instead := ""
 		if failure.CodeOf(err) == failure.NotFound && about.JobID != 0 { // its run may have been explained without webhooks too
 			resp, err = s.explain(ctx, &remudav1.ExplainRunRequest{Repository: about.Repository, RunId: about.RunID})
+			instead = fmt.Sprintf("Job %d is not known by itself. This is about its run:\n", about.JobID)
 		}
 		if err != nil {
 			return err
@@ -37,7 +39,7 @@ func (a *App) Why(ctx context.Context, args []string) error {
 		if a.Output.ForPrograms() {
 			return output.Message(a.Stdout, a.Output, resp)
 		}
-		_, err = fmt.Fprint(a.Stdout, view.Why(resp, a.wide()))
+		_, err = fmt.Fprint(a.Stdout, instead+view.Why(resp, a.wide()))
 		return failure.Of("write explanation", err)
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/remuda-ci/remuda/internal/local"
+	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
 // Two fleets share an organization, and each has a runner that waits: one a host of its job pool, one a host of a
@@ -26,6 +27,7 @@ func TestJobsOfDefaultLabelsComeToNoHost(t *testing.T) {
 		a.from("acme/other", foreign[i], labels, local.Origin{})
 	}
 	a.from(repository, "5104", "self-hosted, linux", local.Origin{Event: "pull_request", HeadRepository: "stranger/shop"})
+	a.from(repository, "5105", "linux, "+onPool, local.Origin{})
 
 	// Both runners take the jobs that are theirs, the next after those that they might have taken.
 	a.run("5002", workflow(1, onPool, "'true'"))
@@ -37,7 +39,10 @@ func TestJobsOfDefaultLabelsComeToNoHost(t *testing.T) {
 	if d := a.jobOn("5001", b); d != "" {
 		t.Error(d)
 	}
-	for _, id := range append(foreign, "5104") {
+	a.eventually(func() string {
+		return a.refusedBecause("5105", "runs-on names the label linux, which the hosts of pool small-jobs do not have: remove it from runs-on")
+	})
+	for _, id := range append(foreign, "5104", "5105") {
 		run, err := a.GitHub.Run(a.ctx, id)
 		if err != nil || run.Status != "queued" || run.Jobs[0].Status != "queued" || run.Jobs[0].Runner != "" {
 			t.Errorf("run %s, which is none of ours: %+v (%v)", id, run, err)
@@ -51,6 +56,24 @@ func (s *stage) from(repository, runID, labels string, origin local.Origin) {
 	if _, err := s.GitHub.StartRunFrom(s.ctx, repository, runID, workflow(1, labels, "'true'"), origin); err != nil {
 		s.Fatal(err)
 	}
+}
+
+// refusedBecause complains if the explanation of the only job of a run, asked for by what is in its URL, does not say that the job gets no host and why.
+func (s *stage) refusedBecause(runID, why string) string {
+	s.Helper()
+	run, err := s.GitHub.Run(s.ctx, runID)
+	if err != nil {
+		return err.Error()
+	}
+	job := run.Jobs[0]
+	resp, err := s.Fleet.ExplainRun(s.ctx, &remudav1.ExplainRunRequest{Repository: repository, RunId: runID, JobId: job.ID})
+	if err != nil {
+		return err.Error()
+	}
+	if want := fmt.Sprintf("Job %d %q gets no host: %s", job.ID, job.Name, why); !strings.HasPrefix(resp.GetSentences()[0], want) {
+		return fmt.Sprintf("the explanation is %q, want %q", resp.GetSentences(), want)
+	}
+	return ""
 }
 
 // listening says how many runners wait for a job if these are not as many as wanted.
