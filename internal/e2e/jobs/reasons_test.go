@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"html"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,7 +29,7 @@ sweeps: {budgets: 1s}
 page: {}
 `
 
-// TestTheSameReasonEverywhere: why a run or a job has no host is the same in the explanation, in the list of what waits, on the page, in the
+// TestTheSameReasonEverywhere: why a run or a job has no host is the same in `remuda why`, in the list of what waits, in the run's row on the page, in the
 // metrics and in the check run on its commit, whatever the cause, and in the log of its job once it has a host. A run that is refused has no check
 // run: its own job has the answer.
 func TestTheSameReasonEverywhere(t *testing.T) {
@@ -63,6 +61,9 @@ func TestTheSameReasonEverywhere(t *testing.T) {
 	s.eventually(func() string { return s.runIs("6002", "in_progress") })
 	s.run("6003", workflow(1, "small", "'true'"))
 	s.from(repository, "6001", "smal", local.Origin{})
+	s.eventually(func() string { // which waits for nothing, so it is in what happened alone
+		return s.hasRow("/ui/", row{"REPOSITORY": repository, "RUN": "6001", "ACTION": "refuse job", "REASON": `no pool has the label "smal"`})
+	})
 	defer ask("acme/limited", "6004", 2, onDemand)()
 	s.eventually(func() string { return s.shows("/ui/runs", "/ui/run/acme/limited/6004") })
 	defer ask("acme/limited", "6005", 1, onDemand)()
@@ -78,11 +79,14 @@ func TestTheSameReasonEverywhere(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "limits.budgets allows repository acme/spent") {
 		t.Errorf("over its budget, Provision says %v", err)
 	}
+	s.eventually(func() string {
+		return s.hasRow("/ui/", row{"REPOSITORY": "acme/spent", "RUN": "6009", "ACTION": "settle", "REASON": "limits.budgets allows repository acme/spent"})
+	})
 
 	for name, c := range map[string]struct {
 		repository, run string
 		code            lifecycle.ReasonCode // in its check run, and of what waits
-		why             string               // in the explanation, on the page of the run, and in its check run
+		why             string               // in `remuda why`, on the page of the run, and in its check run
 		metric          string
 		check           string // the state and the conclusion of its check run; empty: it has none
 	}{
@@ -94,12 +98,8 @@ func TestTheSameReasonEverywhere(t *testing.T) {
 		"a refused run":      {"acme/spent", "6009", "", "limits.budgets allows repository acme/spent $0.01", `remuda_decisions_total{action="settle",code="budget_used_up"} 1`, ""},
 	} {
 		s.eventually(func() string {
-			resp, err := s.Fleet.ExplainRun(s.ctx, &remudav1.ExplainRunRequest{Repository: c.repository, RunId: c.run})
-			if err != nil {
-				return fmt.Sprintf("%s: %v", name, err)
-			}
-			if said := strings.Join(resp.GetSentences(), "\n"); !strings.Contains(said, c.why) {
-				return fmt.Sprintf("%s: the explanation lacks %q:\n%s", name, c.why, said)
+			if wrong := s.whySays(c.repository, c.run, c.why); wrong != "" {
+				return name + ": " + wrong
 			}
 			for path, want := range map[string]string{"/ui/run/" + c.repository + "/" + c.run: html.EscapeString(c.why), "/metrics": c.metric} {
 				if wrong := s.shows(path, want); wrong != "" {
@@ -121,7 +121,7 @@ func TestTheSameReasonEverywhere(t *testing.T) {
 			if wrong := s.waitsWith(c.run, string(c.code)); wrong != "" {
 				return name + ": " + wrong
 			}
-			return s.shows("/ui/waiting", string(c.code))
+			return s.hasRow("/ui/waiting", row{"REPOSITORY": c.repository, "RUN": c.run, "WHY": string(c.code), "REASON": c.why})
 		})
 	}
 	open()
@@ -175,21 +175,16 @@ func TestTheSameReasonWhileGitHubIsAway(t *testing.T) {
 		"6102": {"GitHub does not answer, so no host can register, since ", `remuda_requests_waiting{code="github_unavailable",pool="default"} 1`},
 	} {
 		s.eventually(func() string {
-			resp, err := s.Fleet.ExplainRun(s.ctx, &remudav1.ExplainRunRequest{Repository: repository, RunId: run})
-			if err != nil {
-				return err.Error()
+			if wrong := s.whySays(repository, run, c.why); wrong != "" {
+				return wrong
 			}
-			if said := strings.Join(resp.GetSentences(), "\n"); !strings.Contains(said, c.why) {
-				return fmt.Sprintf("the explanation of %s lacks %q:\n%s", run, c.why, said)
-			}
-			for path, want := range map[string]string{
-				"/ui/run/" + repository + "/" + run: c.why,
-				"/ui/waiting":                       string(lifecycle.ReasonGitHubUnavailable),
-				"/metrics":                          c.metric,
-			} {
+			for path, want := range map[string]string{"/ui/run/" + repository + "/" + run: c.why, "/metrics": c.metric} {
 				if wrong := s.shows(path, want); wrong != "" {
 					return wrong
 				}
+			}
+			if wrong := s.hasRow("/ui/waiting", row{"RUN": run, "WHY": string(lifecycle.ReasonGitHubUnavailable)}); wrong != "" {
+				return wrong
 			}
 			return s.waitsWith(run, string(lifecycle.ReasonGitHubUnavailable))
 		})
@@ -225,22 +220,4 @@ func (s *stage) waitsWith(run, code string) string {
 		}
 	}
 	return fmt.Sprintf("run %s does not wait for %s: %v", run, code, resp.GetWaits())
-}
-
-// shows says what is wrong if a path does not have a text.
-func (s *stage) shows(path, text string) string {
-	req, err := http.NewRequestWithContext(s.ctx, http.MethodGet, "http://"+s.HTTPAddr+path, nil)
-	if err != nil {
-		return err.Error()
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err.Error()
-	}
-	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil || !strings.Contains(string(body), text) {
-		return fmt.Sprintf("%s (status %d, %v) lacks %q", path, resp.StatusCode, err, text)
-	}
-	return ""
 }

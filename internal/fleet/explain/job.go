@@ -82,11 +82,36 @@ func (ex *Explainer) ExplainJob(ctx context.Context, id int64, of, named OfRun, 
 	e.Sentences = []string{fmt.Sprintf("Job %s is of run %s of %s, attempt %d, with the labels %s%s.",
 		jobname.Of(j), j.RunID, j.Repository, j.RunAttempt, strings.Join(j.Labels, ", "), ex.runningJob(j).at())}
 	about, err := ex.jobSentences(ctx, j, requests, hold, now)
+	if err != nil {
+		return e, err
+	}
+	e.Sentences = append(e.Sentences, about...)
+	if about, err = ex.awaited(ctx, j, requests, now); err != nil {
+		return e, err
+	}
 	e.Sentences = append(e.Sentences, about...)
 	for _, event := range e.Events {
 		e.Sentences = append(e.Sentences, eventSentence(event))
 	}
-	return e, err
+	return e, nil
+}
+
+// awaited are the open requests whose hosts a job of their run waits for, each with why it waits itself.
+func (ex *Explainer) awaited(ctx context.Context, j lifecycle.Job, requests []lifecycle.Request, now time.Time) (sentences []string, err error) {
+	if j.State == lifecycle.JobDone || j.State == lifecycle.JobRunning || j.Pool != "" {
+		return nil, nil
+	}
+	for _, q := range requests {
+		if q.Settled() || q.Released() {
+			continue
+		}
+		why, err := ex.whyRequest(ctx, q, now)
+		if err != nil {
+			return nil, err
+		}
+		sentences = append(sentences, requestSentence(q, why, now))
+	}
+	return sentences, nil
 }
 
 // jobSentences are about a job: what runs it, or why it waits and what happens next.
