@@ -3,6 +3,7 @@ package fleet_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -152,10 +153,10 @@ func TestPausesAreSetOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, e := range page.Items {
-			said = append(said, string(e.Code)+": "+e.Reason)
+			said = append(said, fmt.Sprintf("%s (%s): %s", e.Action, e.Code, e.Reason))
 		}
 		at := first.UTC().Format(time.RFC3339)
-		want := "pool_paused: pool default is paused since " + at + " by CN=b|pool_paused: pool default is paused since " + at + " by CN=c|pool_resumed: pool default was resumed by CN=d"
+		want := "pause (pool_paused): pool default is paused since " + at + " by CN=b|pause (pool_paused): pool default is paused since " + at + " by CN=c|resume (pool_resumed): pool default was resumed by CN=d"
 		if got := strings.Join(said, "|"); got != want {
 			t.Errorf("history:\n%s\nwant:\n%s", got, want)
 		}

@@ -36,7 +36,7 @@ const (
 	ActionExtend       Action = "extend"        // a release or a claim is held up by GitHub or AWS
 	ActionProvideToken Action = "provide_token" // the agent needs a (fresh) remove token
 	ActionForget       Action = "forget"        // machine and registration are gone: nothing is due
-	ActionHold         Action = "hold"          // an operator set or took away a hold, of the host or the fleet, or paused a pool
+	ActionHold         Action = "hold"          // an operator set or took away a hold, of the host or the fleet
 	ActionReplace      Action = "replace"       // a request is made for a host in the place of an interrupted one
 	ActionNotice       Action = "notice"        // EC2 announced that it will take the machine back
 	ActionRetire       Action = "retire"        // it is not claimed any more, and leaves when it is next idle
@@ -56,6 +56,8 @@ const (
 	ActionRefuseJob    Action = "refuse_job"    // a queued job gets no host
 	ActionStartJob     Action = "start_job"     // a runner has taken a job
 	ActionEndJob       Action = "end_job"       // a job is over
+	ActionPause        Action = "pause"         // an operator paused a pool
+	ActionResume       Action = "resume"        // an operator resumed a pool
 	// ActionWorkerOffline: a worker of a runner service sends no heartbeats any more.
 	ActionWorkerOffline Action = "worker_offline"
 )
@@ -66,7 +68,7 @@ var Actions = []Action{
 	ActionStandBy, ActionLeaveStandby, ActionReregister, ActionRest, ActionWake,
 	ActionDrain, ActionReleaseClock, ActionExtend, ActionProvideToken, ActionForget, ActionHold, ActionRetire, ActionNotice, ActionReplace, ActionSettle,
 	ActionMarkOrphan, ActionUnmarkOrphan, ActionMarkIdle, ActionUnmarkIdle,
-	ActionKeep, ActionEndMachine, ActionDeleteRunner, ActionScale, ActionFailJob, ActionRequeueJob, ActionRefuseJob, ActionWarn, ActionStartJob, ActionEndJob, ActionWorkerOffline,
+	ActionKeep, ActionEndMachine, ActionDeleteRunner, ActionScale, ActionFailJob, ActionRequeueJob, ActionRefuseJob, ActionWarn, ActionStartJob, ActionEndJob, ActionWorkerOffline, ActionPause, ActionResume,
 }
 
 // living are the conditions of a host that has not ended.

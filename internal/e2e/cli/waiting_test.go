@@ -23,7 +23,7 @@ func TestWaiting(t *testing.T) {
 	asked.interrupt()
 	s.must("provision", "acme/shop/42")
 	history := s.must("events", "--since", "1h", "--follow=false")
-	for _, want := range []string{"is paused since", "was resumed by", "launched for run 42"} {
+	for _, want := range []string{"  pause  ", "is paused since", "  resume  ", "was resumed by", "launched for run 42"} {
 		if !strings.Contains(history, want) {
 			t.Errorf("the history lacks %q:\n%s", want, history)
 		}

@@ -78,7 +78,7 @@ func (ld *Ledger) SetPause(ctx context.Context, pool string, on bool, reason, by
 			p.Since = now
 		}
 		if p, err = ld.Guards.UpdatePause(ctx, p); err == nil {
-			events.RecordEffect(lifecycle.Event{At: now, Action: lifecycle.ActionHold, Code: pauseCode(on), Pool: pool, Reason: pauseText(p, by, reason)})
+			events.RecordEffect(pauseEvent(p, by, reason, now))
 		}
 		return err
 	})
@@ -89,20 +89,16 @@ func (ld *Ledger) SetPause(ctx context.Context, pool string, on bool, reason, by
 	return p, nil
 }
 
-func pauseCode(on bool) lifecycle.ReasonCode {
-	if on {
-		return lifecycle.ReasonPoolPaused
-	}
-	return lifecycle.ReasonPoolResumed
-}
-
-func pauseText(p pause.Pause, by, reason string) string {
+// pauseEvent is what the history has of a pause, or of its end.
+func pauseEvent(p pause.Pause, by, reason string, now time.Time) lifecycle.Event {
+	e := lifecycle.Event{At: now, Action: lifecycle.ActionPause, Code: lifecycle.ReasonPoolPaused, Pool: p.Pool, Reason: p.String()}
 	if p.On() {
-		return p.String()
+		return e
 	}
-	s := fmt.Sprintf("pool %s was resumed by %s", p.Pool, by)
+	e.Action, e.Code = lifecycle.ActionResume, lifecycle.ReasonPoolResumed
+	e.Reason = fmt.Sprintf("pool %s was resumed by %s", p.Pool, by)
 	if reason != "" {
-		s += " (" + line.First(reason) + ")"
+		e.Reason += " (" + line.First(reason) + ")"
 	}
-	return s
+	return e
 }

@@ -103,6 +103,10 @@ const (
 	Action_ACTION_END_JOB Action = 36
 	// A budget is near its end, or used up; it is about no host.
 	Action_ACTION_WARN Action = 37
+	// A pool is paused; it is about no host.
+	Action_ACTION_PAUSE Action = 38
+	// A pool gives out and launches hosts again; it is about no host.
+	Action_ACTION_RESUME Action = 39
 )
 
 // Enum value maps for Action.
@@ -146,6 +150,8 @@ var (
 		35: "ACTION_START_JOB",
 		36: "ACTION_END_JOB",
 		37: "ACTION_WARN",
+		38: "ACTION_PAUSE",
+		39: "ACTION_RESUME",
 	}
 	Action_value = map[string]int32{
 		"ACTION_UNSPECIFIED":    0,
@@ -186,6 +192,8 @@ var (
 		"ACTION_START_JOB":      35,
 		"ACTION_END_JOB":        36,
 		"ACTION_WARN":           37,
+		"ACTION_PAUSE":          38,
+		"ACTION_RESUME":         39,
 	}
 )
 
@@ -765,7 +773,7 @@ const file_remuda_v1_refresh_proto_rawDesc = "" +
 	"\x0emore_decisions\x18\x03 \x01(\x05R\rmoreDecisions\x127\n" +
 	"\tread_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\breadTime\x12)\n" +
 	"\x05pools\x18\x05 \x03(\v2\x13.remuda.v1.PoolPlanR\x05pools\x12&\n" +
-	"\x0fkept_idle_count\x18\x06 \x01(\x05R\rkeptIdleCount*\xa6\x06\n" +
+	"\x0fkept_idle_count\x18\x06 \x01(\x05R\rkeptIdleCount*\xcb\x06\n" +
 	"\x06Action\x12\x16\n" +
 	"\x12ACTION_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rACTION_LAUNCH\x10\x01\x12\x10\n" +
@@ -805,7 +813,9 @@ const file_remuda_v1_refresh_proto_rawDesc = "" +
 	"\vACTION_WAKE\x10\"\x12\x14\n" +
 	"\x10ACTION_START_JOB\x10#\x12\x12\n" +
 	"\x0eACTION_END_JOB\x10$\x12\x0f\n" +
-	"\vACTION_WARN\x10%*k\n" +
+	"\vACTION_WARN\x10%\x12\x10\n" +
+	"\fACTION_PAUSE\x10&\x12\x11\n" +
+	"\rACTION_RESUME\x10'*k\n" +
 	"\x0eResourceChange\x12\x1f\n" +
 	"\x1bRESOURCE_CHANGE_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17RESOURCE_CHANGE_CREATED\x10\x01\x12\x1b\n" +
