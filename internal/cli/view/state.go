@@ -121,8 +121,8 @@ var deadlines = map[string]string{
 	created: "creation timeout", claimed: "claim timeout", running: "maximum runtime", releasing: "release timeout", pooled: "idle end", hot: "idle end", resting: "idle end",
 }
 
-// next is the next event of a host that is known, and when: what EC2 announced, or the deadline of its state. While a
-// hold is longer than that, nothing happens before the hold is over.
+// next is the next event of a host that is known, and when: what EC2 announced, the end of a hold, or the deadline of its
+// state. A hold in force comes first even if it is longer than the deadline: the host is not ended before it is over.
 func next(h *remudav1.Instance, now time.Time) (string, time.Time) {
 	short := State(h)
 	if short == ended {
@@ -131,10 +131,10 @@ func next(h *remudav1.Instance, now time.Time) (string, time.Time) {
 	if t := at(h.GetInterruptionTime()); !t.IsZero() {
 		return "interruption", t
 	}
-	threshold, hold := at(h.GetThreshold()), at(h.GetHoldTime())
-	if hold.After(now) && hold.After(threshold) {
+	if hold := at(h.GetHoldTime()); hold.After(now) {
 		return "hold end", hold
 	}
+	threshold := at(h.GetThreshold())
 	if threshold.IsZero() {
 		return "", time.Time{}
 	}

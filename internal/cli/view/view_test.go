@@ -92,6 +92,16 @@ i-over   ended                    default  acme/app    -              -      no 
 	compare(t, want, text(t, view.Hosts(hosts, now, false)))
 }
 
+// What is next of a held host is the end of its hold, however near its deadline is.
+func TestNextOfAHeldHost(t *testing.T) {
+	for hold, want := range map[time.Duration]string{time.Hour: "hold end in 1h", 3 * time.Hour: "hold end in 3h", -time.Second: "maximum runtime in 2h"} {
+		host := &remudav1.Instance{InstanceId: "i-held", State: running, Threshold: in(2 * time.Hour), HoldTime: in(hold)}
+		if got := text(t, view.Hosts([]*remudav1.Instance{host}, now, false)); !strings.Contains(got, want) {
+			t.Errorf("held for %s: the table lacks %q:\n%s", hold, want, got)
+		}
+	}
+}
+
 func TestHostsWide(t *testing.T) {
 	host := &remudav1.Instance{
 		InstanceId: "i-works", Pool: "default", State: running, Repository: "acme/shop", RunId: "41", Busy: true, Threshold: in(time.Hour), UpdateTime: in(-time.Minute),
