@@ -11,6 +11,8 @@ import (
 type chart struct {
 	From, To time.Time
 	Lanes    []lane
+	// Of is how many lanes there are, of which Lanes may be a part.
+	Of int
 	// Slider has the hosts of each state over time; nil: there is no slider.
 	Slider *tally
 	// Waits has the states of requests and jobs explained too.

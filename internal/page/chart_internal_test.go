@@ -135,6 +135,17 @@ func TestTimeline(t *testing.T) {
 	}
 }
 
+// The time of an event names its day unless that is today.
+func TestEventTime(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 27, 0, 30, 0, 0, time.UTC)
+	for ago, want := range map[time.Duration]string{time.Minute: "00:29:00", 31 * time.Minute: "11-26 23:59:00", 24 * time.Hour: "11-26 00:30:00"} {
+		if got := eventTime(now.Add(-ago), now); got != want {
+			t.Errorf("%s ago is %q, want %q", ago, got, want)
+		}
+	}
+}
+
 // A long history is divided into pages that are small, and no host is left out.
 func TestSections(t *testing.T) {
 	t.Parallel()

@@ -441,6 +441,22 @@ func TestManyWait(t *testing.T) {
 	}
 }
 
+// The chart of a run with very many requests says which part of them it has.
+func TestALargeRunsChart(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(*page.Options) {})
+	now := time.Now()
+	for n := range 150 {
+		w.must(w.store.CreateRequest(t.Context(), lifecycle.Request{
+			Repository: repository, RunID: "77", RequestID: fmt.Sprintf("%08d", n), Kind: lifecycle.RequestByCaller, Spec: lifecycle.Spec{Pool: "default", Count: 1, MinimumCount: 1},
+			CreatedAt: now.Add(-time.Minute), Deadline: now.Add(time.Minute), DueAt: now, Version: 1,
+		}))
+	}
+	if body := w.see("run/" + repository + "/77").Body.String(); !strings.Contains(body, "The chart shows the first 100 of 150 requests, jobs and hosts.") {
+		t.Error("the page does not say that its chart leaves requests out")
+	}
+}
+
 // Hosts with a mark can be found, on pages that are small however many there are.
 func TestMarkedHosts(t *testing.T) {
 	t.Parallel()

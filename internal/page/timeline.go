@@ -39,6 +39,7 @@ func timeline(events []*remudav1.Event, waits []*remudav1.Wait, to time.Time) *c
 	for _, id := range hosts {
 		lanes = append(lanes, c.host(c.lifeOf(id, changes[id])))
 	}
+	c.Of = len(lanes)
 	var parts []int
 	for _, l := range lanes {
 		parts = append(parts, len(l.Parts))
@@ -48,6 +49,14 @@ func timeline(events []*remudav1.Event, waits []*remudav1.Wait, to time.Time) *c
 	}
 	c.show(lanes)
 	return c
+}
+
+// portion says which part of a run's lanes the chart has; nothing of a chart that has them all.
+func (c *chart) portion() []string {
+	if len(c.Lanes) == c.Of {
+		return nil
+	}
+	return []string{fmt.Sprintf("The chart shows the first %d of %d requests, jobs and hosts.", len(c.Lanes), c.Of)}
 }
 
 // from has the chart begin at a time, if it began later.

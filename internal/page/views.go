@@ -57,18 +57,26 @@ func (p *page) overview(ctx context.Context, _ *http.Request) (view, error) {
 	if len(budgets.GetBudgets()) > 0 {
 		v.Tables = append(v.Tables, tableOf("Budgets that are near their end, or used up", views.Budgets(budgets), ""))
 	}
-	v.Tables = append(v.Tables, eventTable("What happened last", events.GetEvents()))
+	v.Tables = append(v.Tables, eventTable("What happened last", events.GetEvents(), now))
 	return v, nil
 }
 
 // eventTable has the newest first.
-func eventTable(title string, events []*remudav1.Event) htmlTable {
+func eventTable(title string, events []*remudav1.Event, now time.Time) htmlTable {
 	t := table.Table{Head: []string{"TIME", "HOST", "ACTION", "REPOSITORY", "RUN", "REASON"}}
 	for _, e := range slices.Backward(events) {
-		t.Rows = append(t.Rows, table.Row(e.GetEventTime().AsTime().UTC().Format(time.TimeOnly), e.GetInstanceId(), views.Action(e.GetAction()),
+		t.Rows = append(t.Rows, table.Row(eventTime(e.GetEventTime().AsTime(), now), e.GetInstanceId(), views.Action(e.GetAction()),
 			e.GetRepository(), e.GetRunId(), e.GetReason()))
 	}
 	return tableOf(title, t, "Nothing happened in the last hour.")
+}
+
+// eventTime is a time of the last 24 hours, with the day if it is not of today.
+func eventTime(t, now time.Time) string {
+	if t.UTC().Format(time.DateOnly) == now.UTC().Format(time.DateOnly) {
+		return t.UTC().Format(time.TimeOnly)
+	}
+	return t.UTC().Format("01-02 15:04:05")
 }
 
 // runs are the runs that have hosts.
@@ -116,9 +124,10 @@ func (p *page) explained(ctx context.Context, title string, req *remudav1.Explai
 	}
 	if c := timeline(events, waits, p.Now()); len(c.Lanes) > 0 {
 		v.Chart = c
+		v.Text = append(v.Text, c.portion()...)
 	}
 	if len(events) > 0 {
-		v.Tables = []htmlTable{eventTable("History", events)}
+		v.Tables = []htmlTable{eventTable("History", events, p.Now())}
 	}
 	return v, nil
 }
