@@ -27,7 +27,7 @@ func (ex *Explainer) refusal(ctx context.Context, id int64, of OfRun, now time.T
 		events, err = ex.newestEvents(ctx, of.Repository, of.RunID)
 	} else {
 		var all lifecycle.HostHistory
-		all, err = ex.History(ctx, "", now.Add(-refusalsBack), refusalsRead)
+		all, err = ex.History(ctx, "", now.Add(-refusalsBack), time.Time{}, refusalsRead)
 		events = all.Events
 	}
 	if err != nil {
