@@ -113,6 +113,7 @@ func TestTimeline(t *testing.T) {
 		on(60, 30, remudav1.Action_ACTION_END_JOB, "", 7),
 		on(70, 0, remudav1.Action_ACTION_RELEASE, "0123456789", 0),
 		changed(75, "i-1", remudav1.Action_ACTION_TERMINATE, running, ended),
+		on(80, 20, remudav1.Action_ACTION_REFUSE_JOB, "", 10),
 	}, waits, begin.Add(100*time.Minute))
 	want := []lane{
 		{Name: "request 01234567", Parts: []part{{0, 100, "waiting", "waiting from 12:00:00 to 12:10:00"}}, Ends: []place{700}},
@@ -122,8 +123,9 @@ func TestTimeline(t *testing.T) {
 		{Name: "job 8", Y: 2 * laneStep, Parts: []part{
 			{200, 200, "waiting", "waiting from 12:20:00 to 12:40:00"}, {400, 600, "running", "running from 12:40:00 to 13:40:00"},
 		}},
-		{Name: "job deploy", Y: 3 * laneStep, Parts: []part{{900, 100, "waiting", "waiting from 13:30:00 to 13:40:00"}}},
-		{Name: "i-1", Link: "/ui/host/i-1", Y: 4 * laneStep, Parts: []part{
+		{Name: "job 10", Y: 3 * laneStep, Parts: []part{{200, 600, "waiting", "waiting from 12:20:00 to 13:20:00"}}}, // it gets no host
+		{Name: "job deploy", Y: 4 * laneStep, Parts: []part{{900, 100, "waiting", "waiting from 13:30:00 to 13:40:00"}}},
+		{Name: "i-1", Link: "/ui/host/i-1", Y: 5 * laneStep, Parts: []part{
 			{50, 50, "created", "created from 12:05:00 to 12:10:00"}, {100, 650, "running", "running from 12:10:00 to 13:15:00"},
 		}, Ends: []place{750}},
 	}
