@@ -235,8 +235,8 @@ func TestEventsWithoutAHostNameThePool(t *testing.T) {
 func TestEachRefusedJobOfAMatrixHasItsReason(t *testing.T) {
 	inJobWorld(t, func(ctx context.Context, t *testing.T, w *world) {
 		const matrix = 256
-		for range 2 { // a job that is announced again has one event
-			for id := range int64(matrix) {
+		for id := range int64(matrix) {
+			for range 2 { // a job that is announced again has one event
 				w.hub.say(ctx, queuedJob(id+1, "2", "remuda-smal"))
 			}
 		}
