@@ -136,6 +136,7 @@ func newEvents(app *cli.App) *cobra.Command {
 	c.Flags().StringVar(&f.Repository, "repository", "", "only events of this repository, `OWNER/NAME`, or of an owner")
 	c.Flags().BoolVarP(&f.Follow, "follow", "f", true, "go on with what happens; --follow=false shows the past alone")
 	c.Flags().DurationVar(&f.Since, "since", 0, "the past too, for so long a `TIME`, such as 1h; at most 24h (default: of a run or a host all of it, else none)")
+	c.Flags().StringVar(&f.Until, "until", "", "the past up to this `TIME` alone, such as 2026-11-01T06:00:00Z, or up to so long ago, such as 8h")
 	_ = c.RegisterFlagCompletionFunc("host", completeHosts(app))
 	return c
 }

@@ -272,6 +272,17 @@ func TestSnapshotShowsAPicture(t *testing.T) {
 	if got := say(t, "top", "--snapshot", file); got.code != 0 || !strings.HasPrefix(got.stdout, "10 hosts, 1 busy, ") || strings.Count(got.stdout, "\n") != 12 {
 		t.Errorf("top: %+v", got)
 	}
+	whole := say(t, "events", "--since", "24h", "--snapshot", file)
+	if got := say(t, "events", "--since", "24h", "--until", "2099-01-01T00:00:00Z", "--snapshot", file); got.stdout != whole.stdout || got.code != 0 {
+		t.Errorf("until a time that has not come: %+v, want %+v", got, whole)
+	}
+	some := say(t, "events", "--since", "24h", "--until", "10m", "--snapshot", file)
+	if n := strings.Count(some.stdout, "\n"); some.code != 0 || n == 0 || n >= strings.Count(whole.stdout, "\n") {
+		t.Errorf("until ten minutes ago: %+v", some)
+	}
+	if got := say(t, "events", "--since", "24h", "--snapshot", file, "--until", "24h"); got.code != 0 || got.stdout != "" {
+		t.Errorf("until the history begins: %d, %s", got.code, got.stdout)
+	}
 	if got := say(t, "events", "--snapshot", file); got.code != 0 || strings.Count(got.stdout, "\n") != 15 {
 		t.Errorf("events: %+v", got)
 	}

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/remuda-ci/remuda/internal/cli/failure"
 	"github.com/remuda-ci/remuda/internal/cli/output"
@@ -26,6 +27,8 @@ type EventsFlags struct {
 	Repository string
 	// Since is how far back the history is shown; 0: that of the whole fleet is not, and of a run or a host all of it is.
 	Since time.Duration
+	// Until ends the history, and nothing is followed: a time of RFC 3339, or how long ago. Empty: now.
+	Until string
 	// Follow shows what happens from now on.
 	Follow bool
 }
@@ -33,6 +36,11 @@ type EventsFlags struct {
 // Events shows what happened and happens.
 func (a *App) Events(ctx context.Context, f EventsFlags) error {
 	f = a.past(f)
+	until, err := f.until(a.Now())
+	if err != nil {
+		return err
+	}
+	f.Follow = f.Follow && until.IsZero()
 	about, err := f.about()
 	if err != nil {
 		return err
@@ -42,7 +50,7 @@ func (a *App) Events(ctx context.Context, f EventsFlags) error {
 		return err
 	}
 	defer s.close()
-	p := &eventPrinter{session: s, flags: f, about: about, pools: map[string]string{}, seen: map[string]bool{}}
+	p := &eventPrinter{session: s, flags: f, about: about, until: until, pools: map[string]string{}, seen: map[string]bool{}}
 	if err := s.mayBeEmpty(ctx, f.Pool, 0); err != nil {
 		return err
 	}
@@ -74,6 +82,24 @@ func (a *App) past(f EventsFlags) EventsFlags {
 	return f
 }
 
+// until is when the history ends; zero: now.
+func (f EventsFlags) until(now time.Time) (time.Time, error) {
+	if f.Until == "" {
+		return time.Time{}, nil
+	}
+	if f.Run+f.Host == "" && f.Since == 0 {
+		return time.Time{}, failure.Misused("--until needs --run, --host or --since")
+	}
+	if ago, err := time.ParseDuration(f.Until); err == nil && ago >= 0 {
+		return now.Add(-ago), nil
+	}
+	until, err := time.Parse(time.RFC3339, f.Until)
+	if err != nil {
+		return until, failure.Misused("--until: %q is neither a time such as 2026-11-01T06:00:00Z nor how long ago, such as 8h", f.Until)
+	}
+	return until, nil
+}
+
 func (f EventsFlags) about() (subject.Subject, error) {
 	name, flag := f.Run, "--run"
 	switch {
@@ -103,6 +129,8 @@ type eventPrinter struct {
 	*session
 	flags EventsFlags
 	about subject.Subject
+	// until is when the history ends; zero: now.
+	until time.Time
 	// pools are those of hosts, which events do not name; "" is a host that is gone.
 	pools map[string]string
 	// seen are the events of the history, which the stream may send again.
@@ -153,6 +181,9 @@ func (p *eventPrinter) history(ctx context.Context) error {
 		if since := p.flags.Since; since > 0 && e.GetEventTime().AsTime().Before(p.app.Now().Add(-since)) {
 			continue
 		}
+		if !p.until.IsZero() && !e.GetEventTime().AsTime().Before(p.until) {
+			continue
+		}
 		if err := p.print(ctx, e); err != nil {
 			return err
 		}
@@ -166,12 +197,16 @@ const maxEvents = 10_000
 // last prints what happened in the last hours.
 func (p *eventPrinter) last(ctx context.Context) error {
 	req := &remudav1.ListEventsRequest{Since: durationpb.New(p.flags.Since), RowLimit: maxEvents}
+	if !p.until.IsZero() {
+		req.UntilTime = timestamppb.New(p.until)
+	}
 	resp, err := call(ctx, p.session, DefaultTimeout, "list events", p.fleet.ListEvents, req)
 	if err != nil {
 		return err
 	}
 	if from := resp.GetFromTime().AsTime(); p.app.Now().Sub(from) < p.flags.Since-time.Minute {
-		fmt.Fprintf(p.app.Stderr, "There were too many events to show: these are from %s on.\n", from.Local().Format(time.DateTime))
+		fmt.Fprintf(p.app.Stderr, "There were too many events to show: these are from %s on. What was before: --until %s\n",
+			from.Local().Format(time.DateTime), from.UTC().Truncate(time.Second).Add(time.Second).Format(time.RFC3339))
 	}
 	for _, e := range resp.GetEvents() {
 		p.seen[key(e)] = true

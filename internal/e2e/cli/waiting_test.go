@@ -28,6 +28,11 @@ func TestWaiting(t *testing.T) {
 			t.Errorf("the history lacks %q:\n%s", want, history)
 		}
 	}
+	if got := s.must("events", "--since", "1h", "--until", "30m"); strings.Contains(got, "launched for run 42") {
+		t.Errorf("half an hour ago there was:\n%s", got)
+	}
+	s.fails(2, "--until needs --run, --host or --since", "events", "--until", "1h")
+	s.fails(2, "--until: \"noon\" is neither a time", "events", "--since", "1h", "--until", "noon")
 	s.fails(2, "--since: 25h0m0s is not within the last 24h", "events", "--since", "25h")
 	since := s.must("events", "--since", "24h", "--run", "acme/shop/42", "--follow=false")
 	if !strings.Contains(since, "launched for run 42") || strings.Contains(since, "is paused since") {
