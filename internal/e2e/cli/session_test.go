@@ -85,7 +85,10 @@ func writeSession(t *testing.T, page, address, before string, session []turn, af
 	for _, turn := range session {
 		text += "$ " + turn.command + "\n" + turn.output
 	}
-	text = strings.ReplaceAll(text, address, "127.0.0.1:7443")
+	// A column of a table stays as wide as it was laid out.
+	const shown = "127.0.0.1:7443"
+	text = strings.ReplaceAll(text, address+"  ", shown+strings.Repeat(" ", max(0, len(address)-len(shown)))+"  ")
+	text = strings.ReplaceAll(text, address, shown)
 	if err := os.WriteFile(page, []byte(text+end+after), 0o644); err != nil {
 		t.Fatal(err)
 	}
