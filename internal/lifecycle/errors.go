@@ -28,6 +28,17 @@ var (
 	ErrPageToken = errors.New("not a page token of this listing")
 )
 
+// NotFound is ErrNotFound in whole words, which need no "not found" behind them.
+func NotFound(format string, args ...any) error {
+	return &notFoundError{fmt.Sprintf(format, args...)}
+}
+
+type notFoundError struct{ text string }
+
+func (e *notFoundError) Error() string { return e.text }
+
+func (e *notFoundError) Is(target error) bool { return target == ErrNotFound }
+
 // ShortageError says that the cloud gave fewer machines than were ordered.
 type ShortageError struct {
 	Ordered, Got int

@@ -3,7 +3,6 @@ package server
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -19,7 +18,7 @@ const defaultWaits = 100
 // ListWaiting lists the requests and the jobs of job pools that wait for hosts.
 func (s *service) ListWaiting(ctx context.Context, req *remudav1.ListWaitingRequest) (*remudav1.ListWaitingResponse, error) {
 	if _, known := s.fleet.Pools()[req.GetPool()]; req.GetPool() != "" && !known {
-		return nil, s.toStatus(ctx, fmt.Errorf("there is no pool %q: %w", req.GetPool(), lifecycle.ErrNotFound))
+		return nil, s.toStatus(ctx, lifecycle.NotFound("there is no pool %q", req.GetPool()))
 	}
 	all, more, err := s.fleet.Waiting(ctx, req.GetPool(), cmp.Or(int(req.GetRowLimit()), defaultWaits), s.now())
 	if err != nil {

@@ -34,7 +34,7 @@ func TestExitCodes(t *testing.T) {
 		"a history of all":                {2, "--run, --host or --since", []string{"events", "--follow=false"}},
 		"nothing to drain":                {2, "--pool, or --all", []string{"drain"}},
 		"a drain of two kinds":            {2, "--pool, or --all", []string{"drain", "i-1", "--all"}},
-		"an unknown pool to pause":        {3, "pause pool none: there is no pool \"none\"; configured: [default]: not found\n`remuda pools` lists the pools.", []string{"pause", "none"}},
+		"an unknown pool to pause":        {3, "pause pool none: there is no pool \"none\"; configured: [default]\n`remuda pools` lists the pools.", []string{"pause", "none"}},
 		"an unknown pool to resume":       {3, "resume pool none: there is no pool \"none\"", []string{"resume", "none"}},
 		"no pool to pause":                {2, "accepts 1 arg", []string{"pause"}},
 		"a drain without confirmation":    {2, "--yes", []string{"drain", "--all"}},

@@ -42,7 +42,7 @@ func (ex *Explainer) openJobsOf(ctx context.Context, repository, runID string) (
 func (ex *Explainer) ExplainJob(ctx context.Context, id int64, of, named OfRun, now time.Time) (Explanation, error) {
 	var e Explanation
 	if ex.JobStore == nil {
-		return e, fmt.Errorf("job %d: the configuration has no webhooks, so no job is known: %w", id, lifecycle.ErrNotFound)
+		return e, lifecycle.NotFound("the configuration has no webhooks, so no job is known")
 	}
 	j, err := ex.JobStore.Job(ctx, id)
 	if errors.Is(err, lifecycle.ErrNotFound) {
@@ -56,7 +56,7 @@ func (ex *Explainer) ExplainJob(ctx context.Context, id int64, of, named OfRun, 
 	}
 	switch {
 	case errors.Is(err, lifecycle.ErrNotFound), err == nil && of.RunID != "" && (j.RunID != of.RunID || j.Repository != of.Repository):
-		return e, fmt.Errorf("job %d: no webhook announced it in the last 7 days, or this fleet does not serve it; explain its run instead: %w", id, lifecycle.ErrNotFound)
+		return e, lifecycle.NotFound("no webhook announced this job in the last 7 days, or this fleet does not serve it; explain its run instead")
 	case err != nil:
 		return e, fmt.Errorf("read job %d: %w", id, err)
 	case named.RunID != "" && (j.RunID != named.RunID || j.Repository != named.Repository):

@@ -58,7 +58,7 @@ func (ld *Ledger) notePause(p pause.Pause, now time.Time) {
 // since when it is. Other replicas know within Timing.PauseLag. An unknown pool is lifecycle.ErrNotFound.
 func (ld *Ledger) SetPause(ctx context.Context, pool string, on bool, reason, by string, now time.Time) (p pause.Pause, err error) {
 	if _, ok := ld.Pools[pool]; !ok {
-		return p, fmt.Errorf("there is no pool %q; configured: %v: %w", pool, slices.Sorted(maps.Keys(ld.Pools)), lifecycle.ErrNotFound)
+		return p, lifecycle.NotFound("there is no pool %q; configured: %v", pool, slices.Sorted(maps.Keys(ld.Pools)))
 	}
 	if ld.Guards == nil {
 		return p, errors.New("pause a pool: this fleet has no store for pauses")
