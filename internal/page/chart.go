@@ -11,7 +11,7 @@ import (
 type chart struct {
 	From, To time.Time
 	Lanes    []lane
-	// Of is how many lanes there are, of which Lanes may be a part.
+	// Of is how many lanes there are in all. Lanes may have the first of them alone.
 	Of int
 	// Slider has the hosts of each state over time; nil: there is no slider.
 	Slider *tally
