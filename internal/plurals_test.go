@@ -23,6 +23,7 @@ var neverOne = []string{
 	"there are more than %d such rows: ask for fewer days, or for one repository or pool",
 	"job %d runs on %s", // here it is a verb
 	"%d runs were on it before%s, and it was reset after each. Its machine was launched at %s.",
+	"The chart shows the first %d of %d requests, jobs and hosts.", // of more than fit on a page
 	"%d of %d checks in a row",
 	"%d of %d machines have no record or a restored one, so none is ended for that; else it would be ended: %s", // the guard begins at three
 }
