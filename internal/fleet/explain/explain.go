@@ -47,8 +47,8 @@ func (ex *Explainer) Explain(ctx context.Context, repository, runID string, now 
 		return e, err
 	}
 	if len(requests)+len(jobs)+len(e.Events) == 0 {
-		return e, lifecycle.NotFound("this run has no request for hosts, no job that waits or runs, and no history of the last 24 hours (a job of a job pool is known until it ends)%s",
-			ex.unknownYet(now))
+		return e, lifecycle.NotFound("run %s of %s has no request for hosts, no job that waits or runs, and no history of the last 24 hours (a job of a job pool is known until it ends)%s",
+			runID, repository, ex.unknownYet(now))
 	}
 	hold, err := ex.Hosts.FleetHold(ctx)
 	if err != nil {
