@@ -18,13 +18,13 @@ const mostDecisions = 10_000
 
 // Plan says what the next scale-down would do with the fleet, or one at a later time.
 func (a *App) Plan(ctx context.Context, at string) error {
-	req, nothing := &remudav1.PlanScaleDownRequest{RowLimit: mostDecisions}, "The next scale-down has no host to judge: no run has one. `remuda ps` says when those of the pool end."
+	req, nothing := &remudav1.PlanScaleDownRequest{RowLimit: mostDecisions}, "The next scale-down has no host to judge. It judges hosts of runs that are not held and not leaving; `remuda ps` says when the others end."
 	if at != "" {
 		when, err := view.PlanTime(at, a.Now())
 		if err != nil {
 			return failure.Misused("--at: %w", err)
 		}
-		req.DecideTime, nothing = timestamppb.New(when), "A scale-down at that time has no host to judge: no run has one. `remuda ps` says when those of the pool end."
+		req.DecideTime, nothing = timestamppb.New(when), "A scale-down at that time has no host to judge. It judges hosts of runs that are not held and not leaving; `remuda ps` says when the others end."
 	}
 	s, err := a.open()
 	if err != nil {

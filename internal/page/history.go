@@ -21,8 +21,12 @@ import (
 // spans are the choices of how far back the history goes.
 var spans = []string{"1h", "4h", "12h", "24h"}
 
-// mostEvents bounds what is read of the history.
-const mostEvents = 10_000
+const (
+	// mostEvents bounds what is read of the history.
+	mostEvents = 10_000
+	// mostHistories bounds how many are kept, of some MB each: their ends are the callers' choice.
+	mostHistories = 10
+)
 
 // history is what all hosts did in the last hours.
 type history struct {

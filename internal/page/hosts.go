@@ -10,6 +10,9 @@ import (
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
+// alive are the states of hosts that have not ended.
+var alive = []remudav1.State{remudav1.State_STATE_CREATED, remudav1.State_STATE_CLAIMED, remudav1.State_STATE_RUNNING, remudav1.State_STATE_IDLE}
+
 // marks are what a host may be beside its state, as the filter of hosts has them.
 var marks = []string{"held", "retiring"}
 

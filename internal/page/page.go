@@ -52,7 +52,7 @@ type page struct {
 	// What reads every host is not read for each look.
 	pools     recent.Answers[*remudav1.ListPoolsResponse]
 	costs     recent.Answers[*remudav1.GetCostResponse]
-	censuses  recent.Answers[[]views.Run]
+	served    recent.Answers[[]views.Run]
 	histories recent.Answers[*history]
 }
 
@@ -80,6 +80,7 @@ func New(o Options) (http.Handler, error) {
 		o.Now = time.Now
 	}
 	p := &page{Options: o, access: access{tokens: o.Tokens, now: o.Now}}
+	p.histories.Most = mostHistories
 	mux := http.NewServeMux()
 	if err := p.addSignIn(mux); err != nil {
 		return nil, fmt.Errorf("new page: %w", err)

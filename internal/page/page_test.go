@@ -303,6 +303,27 @@ func TestHostsThatDidNotChange(t *testing.T) {
 	}
 }
 
+// A host that changes while its history is kept is not drawn as if it had always been as it is now.
+func TestAHostThatChangesMeanwhile(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	w := newWorld(t, func(o *page.Options) { o.Now = func() time.Time { return now } })
+	w.ago = 3 * time.Hour
+	w.fill(5)
+	const path = "history?span=1h&unchanged="
+	if !strings.Contains(w.see(path).Body.String(), instanceID(0)) {
+		t.Fatal("the host is not among those that did not change")
+	}
+	r, err := w.store.Instance(t.Context(), instanceID(0))
+	w.must(err)
+	r.UpdatedAt = now.Add(time.Second)
+	_, err = w.store.UpdateInstance(t.Context(), r)
+	w.must(err)
+	if strings.Contains(w.see(path).Body.String(), instanceID(0)) {
+		t.Error("the host is still drawn")
+	}
+}
+
 // Hosts of a pool that the configuration has no longer count as all others do.
 func TestHostsOfARemovedPool(t *testing.T) {
 	t.Parallel()

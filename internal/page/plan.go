@@ -48,7 +48,7 @@ func (p *page) plan(ctx context.Context, r *http.Request) (view, error) {
 	}
 	v.Tables = []htmlTable{
 		tableOf("What the schedules want", views.PoolPlans(resp), ""),
-		tableOf("Hosts", views.Decisions(resp.GetDecisions()), "There is no host to judge: no run has one. The page of hosts says when those of the pool end."),
+		tableOf("Hosts", views.Decisions(resp.GetDecisions()), "There is no host to judge. A scale-down judges hosts of runs that are not held and not leaving; Hosts says when the others end."),
 	}
 	return v, nil
 }

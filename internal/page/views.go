@@ -61,6 +61,14 @@ func (p *page) overview(ctx context.Context, _ *http.Request) (view, error) {
 	return v, nil
 }
 
+// listPools reads the pools with the numbers of their hosts, at most once in ten seconds. old is until when an older answer will do.
+func (p *page) listPools(ctx context.Context, now time.Time, old time.Duration) (*remudav1.ListPoolsResponse, error) {
+	question := recent.Question{Now: now, Young: 10 * time.Second, Old: old, Within: answerWithin}
+	return p.pools.Get(ctx, question, func(ctx context.Context) (*remudav1.ListPoolsResponse, error) {
+		return p.Fleet.ListPools(ctx, &remudav1.ListPoolsRequest{PageSize: 1000})
+	})
+}
+
 // eventTable has the newest first.
 func eventTable(title string, events []*remudav1.Event, now time.Time) htmlTable {
 	t := table.Table{Head: []string{"TIME", "HOST", "ACTION", "REPOSITORY", "RUN", "REASON"}}
@@ -77,20 +85,6 @@ func eventTime(t, now time.Time) string {
 		return t.UTC().Format(time.TimeOnly)
 	}
 	return t.UTC().Format("01-02 15:04:05")
-}
-
-// runs are the runs that have hosts.
-func (p *page) runs(ctx context.Context, r *http.Request) (view, error) {
-	v := view{Title: "Runs"}
-	all, err := p.census(ctx)
-	if err != nil {
-		return v, err
-	}
-	s := sectionOf(r, every(shownRuns, len(all)), len(all))
-	v.Live = s.previous == ""
-	v.divide(s, "Runs")
-	v.Tables = []htmlTable{tableOf("", views.Runs(all[s.from:s.to], p.Now(), false), "No run has a host.")}
-	return v, nil
 }
 
 // host explains one host.

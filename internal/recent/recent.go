@@ -2,6 +2,7 @@
 package recent
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -24,6 +25,9 @@ type Question struct {
 
 // Answers keeps the answers to questions. Its zero value is ready. It is safe for concurrent use.
 type Answers[T any] struct {
+	// Most is how many answers are kept at most, since callers may choose the questions; 0: 100.
+	Most int
+
 	fetches singleflight.Group
 	mu      sync.Mutex
 	known   map[string]kept[T]
@@ -38,7 +42,7 @@ func (k kept[T]) within(d time.Duration, now time.Time) bool {
 	return !k.at.IsZero() && now.Sub(k.at).Abs() < d
 }
 
-// mostKept bounds the answers, since callers may choose the questions.
+// mostKept is the default of Answers.Most.
 const mostKept = 100
 
 // Get gives the answer to a question, as of the time when its fetch began. A fetch outlives the call that began it, since others may wait for it
@@ -78,7 +82,7 @@ func (a *Answers[T]) find(key string) kept[T] {
 func (a *Answers[T]) keep(key string, k kept[T]) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.known == nil || len(a.known) >= mostKept {
+	if a.known == nil || len(a.known) >= cmp.Or(a.Most, mostKept) {
 		a.known = map[string]kept[T]{}
 	}
 	a.known[key] = k

@@ -64,9 +64,12 @@ func TestRecent(t *testing.T) {
 		if fetched != before+1 {
 			t.Errorf("what many ask at once was fetched %d times", fetched-before)
 		}
-		for n := range 3 * mostKept {
-			if _, err := get(string(rune(n)), fetch); err != nil || len(answers.known) > mostKept {
-				t.Fatalf("%d answers are kept: %v", len(answers.known), err)
+		for most, kept := range map[int]int{0: mostKept, 3: 3} {
+			answers.Most, answers.known = most, nil
+			for n := range 3 * kept {
+				if _, err := get(string(rune(n)), fetch); err != nil || len(answers.known) > kept {
+					t.Fatalf("%d answers are kept, at most %d: %v", len(answers.known), most, err)
+				}
 			}
 		}
 	})

@@ -163,7 +163,7 @@ var fieldRows = []fieldRow{
 		}}},
 	},
 	{
-		method: "ListPools", req: &remudav1.ListPoolsRequest{PageToken: "taken-away"},
+		method: "ListPools", req: &remudav1.ListPoolsRequest{PageToken: "spare"},
 		prepare: func(f *fieldWorld) {
 			left := serving("i-9")
 			left.Pool = "was"

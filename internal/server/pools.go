@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"maps"
-	"regexp"
 	"slices"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -40,10 +39,8 @@ func pauseMessage(p pause.Pause) *remudav1.Pause {
 	return &remudav1.Pause{BeginTime: timestamppb.New(p.Since), Operator: p.By, Reason: p.Reason}
 }
 
-var poolName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
-
-// ListPools pages through the configured pools and those that have hosts left, by name, with their hosts by
-// state. It is for people: it goes through every host.
+// ListPools pages through the configured pools, and those that the configuration has no longer but that have hosts, by name, with their
+// hosts by state. It is for people: it goes through every host.
 func (s *service) ListPools(ctx context.Context, req *remudav1.ListPoolsRequest) (*remudav1.ListPoolsResponse, error) {
 	pools, now := s.fleet.Pools(), s.now()
 	counts, err := s.fleet.Count(ctx, now)
@@ -59,13 +56,10 @@ func (s *service) ListPools(ctx context.Context, req *remudav1.ListPoolsRequest)
 	slices.Sort(names)
 	if after := req.GetPageToken(); after != "" {
 		i, found := slices.BinarySearch(names, after)
-		switch {
-		case found:
-			i++
-		case !poolName.MatchString(after): // one that is not there any more has lost its last host
+		if !found {
 			return nil, badField("page_token", lifecycle.ErrPageToken.Error())
 		}
-		names = names[i:]
+		names = names[i+1:]
 	}
 	resp := &remudav1.ListPoolsResponse{}
 	if size := (lifecycle.PageOf{Limit: int(req.GetPageSize())}).Size(); len(names) > size {

@@ -21,8 +21,8 @@ type Newest struct {
 	oldest time.Time // of the first ones of events, one more than Limit
 }
 
-// Written is a time after which all events were written at or after t.
-func (n *Newest) Written(t time.Time) time.Time { return t.Add(straggle) }
+// AllWritten is when all events of a time and before it were written.
+func AllWritten(at time.Time) time.Time { return at.Add(straggle) }
 
 // Add takes the next event.
 func (n *Newest) Add(e lifecycle.Event) {
@@ -41,7 +41,7 @@ func (n *Newest) Done(at time.Time) bool {
 	if len(n.events) > n.Limit {
 		early = n.oldest
 	}
-	return n.Written(at).Before(early)
+	return AllWritten(at).Before(early)
 }
 
 // History has at most Limit of the events, by time. No other one from its From on is missing.

@@ -23,7 +23,7 @@ func (m *Metrics) SetHosts(counts map[HostsOf]int) {
 	m.hosts.set(values)
 }
 
-// RateOf names a group of hosts that cost the same in the eyes of an operator.
+// RateOf names a group of hosts whose cost is one number.
 type RateOf struct {
 	Pool       string
 	UsageClass lifecycle.UsageClass

@@ -36,9 +36,9 @@ func (ex *Explainer) openJobsOf(ctx context.Context, repository, runID string) (
 	return jobs, nil
 }
 
-// ExplainJob describes one job that a webhook announced, and what its run's history has of it, also one that was refused a host. With a run it describes only a job of that
-// run. Any other is ErrNotFound, like an unknown one. A caller who may ask about any may name the run of the job: *hosts.InvalidError if it is of
-// another.
+// ExplainJob describes one job that a webhook announced, also one that was refused a host, and what its run's history has of it. With a
+// run it describes only a job of that run. Any other is ErrNotFound, like an unknown one. A caller who may ask about any may name the run of
+// the job: *hosts.InvalidError if it is of another.
 func (ex *Explainer) ExplainJob(ctx context.Context, id int64, of, named OfRun, now time.Time) (Explanation, error) {
 	var e Explanation
 	if ex.JobStore == nil {

@@ -27,9 +27,7 @@ func (r *runPools) note(j lifecycle.Job, requests []lifecycle.Request) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.pools == nil || len(r.pools) >= notedAtMost {
-		r.pools = map[string]string{}
-	}
+	r.pools = room(r.pools, notedAtMost)
 	r.pools[lifecycle.RunKey(j.Repository, j.RunID)] = pool
 }
 

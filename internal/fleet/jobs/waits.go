@@ -43,9 +43,7 @@ const notedAtMost = 4096
 func (js *Jobs) note(job int64, why lifecycle.Reason) {
 	js.mu.Lock()
 	defer js.mu.Unlock()
-	if len(js.noted) >= notedAtMost {
-		clear(js.noted)
-	}
+	js.noted = room(js.noted, notedAtMost)
 	js.noted[job] = why
 }
 

@@ -3,7 +3,6 @@ package provision
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/fleet/op"
@@ -51,15 +50,5 @@ func (p *Provision) holdHost(ctx context.Context, key string, now time.Time) (op
 	arrival := *r.Arrival
 	arrival.Held, arrival.HeldBy = p.q.Held, p.q.HeldBy
 	r.Arrival = &arrival
-	stored, err := p.env.Store.UpdateInstance(ctx, r)
-	switch {
-	case errors.Is(err, lifecycle.ErrConflict):
-		p.reload()
-		return op.Again, nil
-	case err != nil:
-		return op.Again, fmt.Errorf("write host %s: %w", r.InstanceID, err)
-	}
-	p.Events.Effects++
-	p.hosts[key] = stored
-	return op.Again, nil
+	return p.writeHost(ctx, r)
 }

@@ -192,6 +192,11 @@ func (p *Provision) registerHost(ctx context.Context, now time.Time) (op.Progres
 		return op.Again, fmt.Errorf("register runner %s: %w", r.RunnerName, err)
 	}
 	r.Registration, r.GitHubRunnerID, r.UpdatedAt = &registration, id, now
+	return p.writeHost(ctx, r)
+}
+
+// writeHost replaces the record of a host of the request. If another has written it, all is read again.
+func (p *Provision) writeHost(ctx context.Context, r lifecycle.Record) (op.Progress, error) {
 	stored, err := p.env.Store.UpdateInstance(ctx, r)
 	switch {
 	case errors.Is(err, lifecycle.ErrConflict):

@@ -54,7 +54,8 @@ func Why(j lifecycle.WorkflowJob, pools map[string]Pool) Refusal {
 	return Refusal{Reason: lifecycle.Because(lifecycle.ReasonOtherRunners, "job %d is for other runners", j.ID)}
 }
 
-// Next is what happens next to a job that gets no host for a reason, and what to do about that. The pool is the one that the job names, or means; empty: none.
+// Next is what happens next to a job that gets no host for a reason, and what to do about that. The pool is the one that the job names, or
+// means; empty: none.
 func Next(code lifecycle.ReasonCode, pool string) string {
 	section := "pools." + cmp.Or(pool, "<name>")
 	switch code {

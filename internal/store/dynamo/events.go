@@ -236,7 +236,7 @@ func (s *Store) EventsOfInstance(ctx context.Context, instanceID string, since, 
 	}
 	newest := store.Newest{Since: since, Until: until, Limit: limit}
 	if !until.IsZero() && until.Before(s.now()) {
-		end, err := s.placeOf(ctx, newest.Written(until))
+		end, err := s.placeOf(ctx, store.AllWritten(until))
 		if err != nil {
 			return lifecycle.HostHistory{}, err
 		}
