@@ -115,7 +115,7 @@ var boards = []board{
 				number("Dollars in a day", "currencyUSD", "What the hosts cost whose time was counted in the last 24 hours.", one("sum(increase(remuda_host_cost_dollars_total[1d]))")),
 				number("Idle and cleaning", "percentunit", "The share of the dollars of the last 24 hours that no run used.",
 					one(`sum(increase(remuda_host_cost_dollars_total{part=~"idle|clean"}[1d])) / sum(increase(remuda_host_cost_dollars_total[1d]))`)),
-				number("Fullest budget", "percentunit", "How much of its amount is used of the budget that is nearest to its end.", one("max(remuda_budget_used_ratio)")),
+				number("Fullest budget", "percentunit", "Share used of the budget that is closest to being used up.", one("max(remuda_budget_used_ratio)")),
 			}},
 			{"Dollars", []chart{
 				stack("Dollars an hour, by pool", "currencyUSD", "What an hour of the living hosts costs, whatever they do.",
