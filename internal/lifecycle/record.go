@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle/arrival"
+	"github.com/remuda-ci/remuda/internal/lifecycle/cache"
 	"github.com/remuda-ci/remuda/internal/lifecycle/fleethold"
 	"github.com/remuda-ci/remuda/internal/lifecycle/meter"
 )
@@ -110,6 +111,12 @@ type Record struct {
 	// LostBy is the run that lost this host before its release. The record is kept until the run's waiting
 	// jobs have been looked for and the quota that its request needs now has been settled.
 	LostBy *LostRun `json:"left,omitempty"`
+
+	// KeepCaches: the views that the last run had of its caches become the caches. It is written by the release, and holds for the assignment that the
+	// release made alone. False: they are thrown away.
+	KeepCaches bool `json:"keepCaches,omitempty"`
+	// Caches is what the host had of caches when it was pooled last.
+	Caches cache.List `json:"caches,omitempty"`
 
 	// Meter accounts for the host's time.
 	Meter meter.Meter `json:"cycle,omitempty"`

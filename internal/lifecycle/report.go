@@ -3,6 +3,8 @@ package lifecycle
 import (
 	"fmt"
 	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle/cache"
 )
 
 // Bounds of what an agent may write. A report is untrusted input: a job that
@@ -44,6 +46,9 @@ type Report struct {
 	InterruptionAt time.Time `json:"interruptionAt,omitzero"`
 	// RebalanceAt is when EC2 recommended to leave the machine, since it is likely to take it.
 	RebalanceAt time.Time `json:"rebalanceAt,omitzero"`
+	// Caches is what the host has of caches, and CacheBytes what all of its caches take, with those that Caches has no room for.
+	Caches     cache.List `json:"caches,omitempty"`
+	CacheBytes int64      `json:"cacheBytes,omitempty"`
 }
 
 // Check returns what is wrong with a report, as it stands in the store at now:
@@ -68,8 +73,13 @@ func (p Report) Check(now time.Time) error {
 		return p.malformed("bootId or agentVersion", fmt.Sprintf("is longer than %d bytes", MaxShortText))
 	case len(p.RunnerVersion) > MaxShortText:
 		return p.malformed("runnerVersion", fmt.Sprintf("is longer than %d bytes", MaxShortText))
+	case p.CacheBytes < 0:
+		return p.malformed("cacheBytes", "is negative")
 	case p.HeartbeatAt.After(now.Add(MaxAhead)):
 		return p.malformed("heartbeatAt", fmt.Sprintf("is more than %s ahead", MaxAhead))
+	}
+	if err := p.Caches.Check(); err != nil {
+		return p.malformed("caches", err.Error())
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/cache"
 )
 
 func TestReportCheck(t *testing.T) {
@@ -32,6 +33,10 @@ func TestReportCheck(t *testing.T) {
 		{"runner version too long", func(p *lifecycle.Report) { p.RunnerVersion = long(129) }, "runnerVersion is longer than 128 bytes"},
 		{"boot id too long", func(p *lifecycle.Report) { p.BootID = long(129) }, "bootId or agentVersion is longer than 128 bytes"},
 		{"agent version too long", func(p *lifecycle.Report) { p.AgentVersion = long(129) }, "bootId or agentVersion is longer than 128 bytes"},
+		{"caches", func(p *lifecycle.Report) { p.Caches, p.CacheBytes = "00000000000000aa:1:2", 1 }, ""},
+		{"caches that are no list", func(p *lifecycle.Report) { p.Caches = cache.List(long(4096)) }, "caches is longer than 799 bytes"},
+		{"a cache that is none", func(p *lifecycle.Report) { p.Caches = "../etc:1:2" }, "two numbers that are not negative"},
+		{"negative bytes", func(p *lifecycle.Report) { p.CacheBytes = -1 }, "cacheBytes is negative"},
 		{"heartbeat 30 s ahead", func(p *lifecycle.Report) { p.HeartbeatAt = now.Add(30 * time.Second) }, ""},
 		{"heartbeat more than 30 s ahead", func(p *lifecycle.Report) { p.HeartbeatAt = now.Add(30*time.Second + 1) }, "heartbeatAt is more than 30s ahead"},
 		{"heartbeat long ago", func(p *lifecycle.Report) { p.HeartbeatAt = now.AddDate(-1, 0, 0) }, ""},
