@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/lifecycle/cache"
 	"github.com/remuda-ci/remuda/internal/lifecycle/fleethold"
 	"github.com/remuda-ci/remuda/internal/lifecycle/restored"
 	"github.com/remuda-ci/remuda/internal/lifecycle/silence"
@@ -57,6 +58,8 @@ type Decision struct {
 	// StandsBy: the host is to register ahead of need as soon as it is pooled, with what Standby then holds.
 	StandsBy bool
 	Standby  *Standby
+	// Caches is what the host has of caches when it is pooled.
+	Caches cache.List
 	// RunnerID is the runner that listens ahead of need, once GitHub was asked for it.
 	RunnerID int64
 	// StandbyFailed: the host is not to register ahead of need again.

@@ -264,6 +264,9 @@ func (v decider) clean() Decision {
 	}
 	d := act(ActionPool, clean)
 	d.StandsBy = v.mayStandBy()
+	if v.Report != nil {
+		d.Caches = v.Report.Caches
+	}
 	return d
 }
 

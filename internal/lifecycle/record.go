@@ -112,9 +112,9 @@ type Record struct {
 	// jobs have been looked for and the quota that its request needs now has been settled.
 	LostBy *LostRun `json:"left,omitempty"`
 
-	// KeepCaches: the views that the last run had of its caches become the caches. It is written by the release, and holds for the assignment that the
-	// release made alone. False: they are thrown away.
-	KeepCaches bool `json:"keepCaches,omitempty"`
+	// KeepCaches are the names of the caches that become what the last run made of its views. The release writes it, and it holds for the
+	// assignment that the release made alone. The views of all others are thrown away.
+	KeepCaches []string `json:"keepCaches,omitempty"`
 	// Caches is what the host had of caches when it was pooled last.
 	Caches cache.List `json:"caches,omitempty"`
 
@@ -229,6 +229,19 @@ func Canonical(repository string) string { return strings.ToLower(repository) }
 
 // RunKey identifies a workflow run across repositories, whose names are canonical.
 func RunKey(repository, runID string) string { return repository + "/" + runID }
+
+// JobsRun is the repository and the id of the run whose jobs the host has, or had until its release. Of a job-scoped host, whose job GitHub chooses,
+// it is known once a webhook has named it; empty: it is not known.
+func (r Record) JobsRun() (repository, runID string) {
+	if r.JobsOf == "" {
+		return r.Repository, r.RunID
+	}
+	c, ok := r.Meter.Cycle()
+	if !ok || c.User.RunID == "" {
+		return "", ""
+	}
+	return c.User.Repository, c.User.RunID
+}
 
 // RunBefore is the repository and the id of the run that had the host before the one that it serves now; empty: none had, or it is not known.
 func (r Record) RunBefore() (repository, runID string) {

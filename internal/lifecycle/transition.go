@@ -180,7 +180,7 @@ func (r Record) Claimed(c Claim) (Record, error) {
 	if n.TrustKey = c.boundTo(); n.TrustKey == "" {
 		return r, ErrUnbound
 	}
-	n.State, n.PooledAt, n.RestingAt, n.KeepCaches = StateClaimed, time.Time{}, time.Time{}, false
+	n.State, n.PooledAt, n.RestingAt, n.KeepCaches = StateClaimed, time.Time{}, time.Time{}, nil
 	n.RunID, n.RunAttempt, n.Repository, n.RequestID, n.Workflow = c.RunID, c.RunAttempt, c.Repository, c.RequestID, c.Workflow
 	n.Assignment++
 	n.Uses++
@@ -368,8 +368,8 @@ func (r *Record) drain(now time.Time, p Policy) {
 
 func (r *Record) pool(now time.Time, d Decision, p Policy) {
 	r.Meter.Pool(r.ReleasedAt, now)
-	r.PooledAt = now
-	r.RequestID, r.KeepCaches = "", false
+	r.PooledAt, r.Caches = now, d.Caches
+	r.RequestID, r.KeepCaches = "", nil
 	r.ReleasedAt, r.RuntimeEndsAt = time.Time{}, time.Time{}
 	r.Registration, r.RunnerName, r.GitHubRunnerID, r.JobsOf, r.Forks = nil, "", 0, "", false
 	waits := p.IdleTime
@@ -419,7 +419,7 @@ func (r *Record) unassign(now time.Time) {
 		r.LastRun = r.lastRun()
 	}
 	r.RunID, r.RunAttempt, r.Labels, r.Registration, r.Standby, r.Arrival = "", 0, nil, nil, nil, nil
-	r.KeepCaches = false
+	r.KeepCaches = nil
 	r.Assignment++
 	r.forgetMarks()
 }

@@ -83,7 +83,7 @@ func TestApplyClears(t *testing.T) {
 	full := func(host string) lifecycle.Record {
 		facts, _ := scene{host: host, answer: "none", deadline: "ahead"}.facts()
 		r := facts.Record
-		r.Labels, r.GitHubRunnerID, r.ClaimFailures, r.Hold, r.KeepCaches = []string{"gpu"}, 12, 1, now, true
+		r.Labels, r.GitHubRunnerID, r.ClaimFailures, r.Hold, r.KeepCaches = []string{"gpu"}, 12, 1, now, []string{"go"}
 		return r
 	}
 	p := lifecycle.DefaultPolicy()
@@ -97,22 +97,23 @@ func TestApplyClears(t *testing.T) {
 			r.Threshold, r.RuntimeEndsAt, r.DueAt = now.Add(4*time.Hour), now.Add(4*time.Hour), now.Add(4*time.Hour)
 		}},
 		{"release", "running", lifecycle.Decision{Action: lifecycle.ActionRelease}, func(r *lifecycle.Record) {
-			r.State, r.RunID, r.LastRun, r.Labels, r.Assignment, r.KeepCaches = lifecycle.StateIdle, "", "101", nil, assignment+1, false
+			r.State, r.RunID, r.LastRun, r.Labels, r.Assignment, r.KeepCaches = lifecycle.StateIdle, "", "101", nil, assignment+1, nil
 			r.ReleasedAt, r.Threshold, r.DueAt = now, now.Add(2*time.Minute), now.Add(5*time.Second)
 		}},
 		{"return by its own fault", "claimed", lifecycle.Decision{Action: lifecycle.ActionReturn, HostFault: true}, func(r *lifecycle.Record) {
-			r.State, r.RunID, r.LastRun, r.Labels, r.Assignment, r.KeepCaches = lifecycle.StateIdle, "", "101", nil, assignment+1, false
+			r.State, r.RunID, r.LastRun, r.Labels, r.Assignment, r.KeepCaches = lifecycle.StateIdle, "", "101", nil, assignment+1, nil
 			r.ReleasedAt, r.Threshold, r.DueAt = now, now.Add(2*time.Minute), now.Add(5*time.Second)
 			r.Registration, r.ClaimFailures = nil, 2
 		}},
-		{"pool", "releasing", lifecycle.Decision{Action: lifecycle.ActionPool}, func(r *lifecycle.Record) {
+		{"pool", "releasing", lifecycle.Decision{Action: lifecycle.ActionPool, Caches: "00000000000000aa:1:2"}, func(r *lifecycle.Record) {
+			r.Caches = "00000000000000aa:1:2"
 			r.Meter = meter.Meter(meter.Cycle{From: meter.At(now), PooledAt: meter.At(now)}.String()) // an older controld made the record
 			r.PooledAt, r.ReleasedAt, r.RuntimeEndsAt, r.RequestID = now, time.Time{}, time.Time{}, ""
-			r.Registration, r.RunnerName, r.GitHubRunnerID, r.KeepCaches = nil, "", 0, false
+			r.Registration, r.RunnerName, r.GitHubRunnerID, r.KeepCaches = nil, "", 0, nil
 			r.Threshold, r.DueAt = now.Add(5*time.Minute), now.Add(5*time.Minute)
 		}},
 		{"terminate", "draining", lifecycle.Decision{Action: lifecycle.ActionTerminate}, func(r *lifecycle.Record) {
-			r.State, r.Assignment, r.Labels, r.Registration, r.RequestID, r.KeepCaches = lifecycle.StateTerminated, assignment+1, nil, nil, "", false
+			r.State, r.Assignment, r.Labels, r.Registration, r.RequestID, r.KeepCaches = lifecycle.StateTerminated, assignment+1, nil, nil, "", nil
 			r.ReleasedAt, r.RuntimeEndsAt, r.Threshold, r.Hold, r.DueAt = time.Time{}, time.Time{}, time.Time{}, time.Time{}, now
 		}},
 		{"stand by", "pooled, warming", lifecycle.Decision{Action: lifecycle.ActionStandBy, RunnerID: 7}, func(r *lifecycle.Record) {
@@ -120,7 +121,7 @@ func TestApplyClears(t *testing.T) {
 			r.DueAt = now.Add(4 * time.Minute)
 		}},
 		{"leave standby", "pooled, hot", lifecycle.Decision{Action: lifecycle.ActionLeaveStandby, StandbyFailed: true}, func(r *lifecycle.Record) {
-			r.PooledAt, r.Standby, r.StandbyFailed, r.Labels, r.Assignment, r.KeepCaches = time.Time{}, nil, true, nil, assignment+1, false
+			r.PooledAt, r.Standby, r.StandbyFailed, r.Labels, r.Assignment, r.KeepCaches = time.Time{}, nil, true, nil, assignment+1, nil
 			r.ReleasedAt, r.Threshold, r.DueAt = now, now.Add(2*time.Minute), now.Add(5*time.Second)
 		}},
 		{"reregister", "claimed, hot", lifecycle.Decision{Action: lifecycle.ActionReregister}, func(r *lifecycle.Record) {

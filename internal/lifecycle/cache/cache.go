@@ -160,8 +160,8 @@ const KeyLength = 16
 
 var keyForm = regexp.MustCompile(`^[0-9a-f]{16}$`)
 
-// Key names the cache of a repository ("owner/name", in any case) in reports, records and messages, and on a host. It says neither the
-// repository nor the cache to someone who does not know them. It is empty if the cache cannot be told: for an owner alone ("owner"), as of a
+// Key names the cache of a repository ("owner/name", in any case) in reports, records and messages, and on a host. A reader who does not
+// know the repository and the cache learns neither from it. It is empty if the repository is not known: for an owner alone ("owner"), as of a
 // job-scoped host whose job GitHub chooses among all of them, there is only a cache of the owner.
 func (s Spec) Key(repository string) string {
 	owner, _, whole := strings.Cut(strings.ToLower(repository), "/")
@@ -187,4 +187,22 @@ func Keys(specs []Spec, repository string) []string {
 		}
 	}
 	return keys
+}
+
+// OnHost is a cache in the files that tell a host's agent of it. Who may write is not among it: controld says that of each run.
+type OnHost struct {
+	Name    string   `json:"name" yaml:"name"`
+	Paths   []string `json:"paths" yaml:"paths"`
+	SizeMiB uint64   `json:"size_mib" yaml:"size_mib"`
+	Scope   Scope    `json:"scope" yaml:"scope"`
+	Keep    string   `json:"keep" yaml:"keep"` // such as 168h0m0s
+}
+
+// OnHosts are the caches of a pool in the form for its hosts, in the pool's order.
+func OnHosts(specs []Spec) []OnHost {
+	var list []OnHost
+	for _, s := range specs {
+		list = append(list, OnHost{Name: s.Name, Paths: s.Paths, SizeMiB: s.Size >> 20, Scope: s.ScopeOf(), Keep: s.KeepFor().String()})
+	}
+	return list
 }

@@ -132,6 +132,18 @@ func TestKey(t *testing.T) {
 	}
 }
 
+func TestOnHosts(t *testing.T) {
+	t.Parallel()
+	want := []cache.OnHost{
+		{Name: "go", Paths: []string{"~/go/pkg/mod", "~/.cache/go-build"}, SizeMiB: 4096, Scope: "repository", Keep: "24h0m0s"},
+		{Name: "npm", Paths: []string{"~/.npm"}, SizeMiB: 1, Scope: "owner", Keep: "168h0m0s"},
+	}
+	npm := cache.Spec{Name: "npm", Paths: []string{"~/.npm"}, Size: 1 << 20, Scope: cache.ScopeOwner}
+	if diff := cmp.Diff(want, cache.OnHosts([]cache.Spec{spec(nil), npm})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestList(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)

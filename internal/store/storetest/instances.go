@@ -50,7 +50,7 @@ func fullRecord(hostKey string) lifecycle.Record {
 			MemoryMiB: 4096, Arch: "x64", Zone: "local-a",
 		},
 		Labels: []string{"gpu", "fast"}, TrustKey: repository, Uses: 4, TemplateVersion: "7",
-		LastRun: "40", KeepCaches: true, Caches: "00000000000000aa:17:1772000000",
+		LastRun: "40", KeepCaches: []string{"go", "npm"}, Caches: "00000000000000aa:17:1772000000",
 		Arrival: &arrival.Arrival{
 			Wait: arrival.Wait{QueuedAt: at(15), Held: "acme has 3 of 3 hosts", HeldBy: "quota"}, AskedAt: at(16), At: at(17), Missed: []arrival.Miss{arrival.MissTrust},
 		},
@@ -261,7 +261,7 @@ func testClaimEdges(t *testing.T, w world) {
 		record func(*lifecycle.Record)
 	}{
 		{"threshold just beyond the margin", func(r *lifecycle.Record) { r.Threshold = start.Add(30*time.Second + time.Nanosecond) }},
-		{"released to keep its caches", func(r *lifecycle.Record) { r.KeepCaches, r.Caches = true, "00000000000000aa:17:1772000000" }},
+		{"released to keep its caches", func(r *lifecycle.Record) { r.KeepCaches, r.Caches = []string{"go"}, "00000000000000aa:17:1772000000" }},
 		{"hold that ends now", func(r *lifecycle.Record) { r.Hold = start }},
 		{"pooled in the future", func(r *lifecycle.Record) { r.PooledAt = start.Add(time.Hour) }},
 		{"earlier claims failed", func(r *lifecycle.Record) { r.ClaimFailures = 1 }},
