@@ -18,6 +18,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/cache"
 	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/retry"
 )
@@ -78,6 +79,9 @@ type Client struct {
 	minted  *memo[lifecycle.Registration]
 	groups  *memo[int64]
 	looks   *memo[struct{}]
+
+	sources  *memo[cache.Source]
+	branches *memo[cache.Branch]
 }
 
 // New checks the configuration and returns a Client. It makes no call.
@@ -106,6 +110,7 @@ func New(c Config) (*Client, error) {
 		transport: c.Transport, replicas: c.Replicas, log: c.Log, answers: newLRU[string, *storedAnswer](maxAnswers),
 		retries: rate.NewLimiter(retriesPerSecond, retriesAtOnce),
 		minted:  newMemo[lifecycle.Registration](), groups: newMemo[int64](), looks: newMemo[struct{}](),
+		sources: newMemo[cache.Source](), branches: newMemo[cache.Branch](),
 	}
 	client.anonymous = client.newCredential("anonymous", c.Transport)
 	if c.Token != nil {

@@ -101,16 +101,18 @@ type Server struct {
 	dirty    map[journal.Key]any // rows to be written when the call that changed them ends; nil is a deletion
 	runners  map[int64]*state.Runner
 	runs     map[int64]*state.Run
-	jobs     map[int64]*state.Job
-	queue    []*state.Job // queued and not assigned, oldest first
-	tokens   map[string]*state.Token
-	hook     webhook.Hook
-	counters map[string]int64
-	apps     map[int64]*state.App
-	releases []state.Release
-	checks   []*payload.Check
-	versions state.Versions
-	removed  map[string]bool // credentials of registrations that were deleted since the server began
+	// protected are the protected branches, by repository in lower case.
+	protected map[string][]string
+	jobs      map[int64]*state.Job
+	queue     []*state.Job // queued and not assigned, oldest first
+	tokens    map[string]*state.Token
+	hook      webhook.Hook
+	counters  map[string]int64
+	apps      map[int64]*state.App
+	releases  []state.Release
+	checks    []*payload.Check
+	versions  state.Versions
+	removed   map[string]bool // credentials of registrations that were deleted since the server began
 
 	extraGroups []group
 	started     time.Time
@@ -127,7 +129,7 @@ func New(o Options) (*Server, error) {
 	s := &Server{
 		log: o.Log, now: o.Now, times: o.Times.WithDefaults(), dir: o.StateDir, stop: make(chan struct{}), maxRuns: maxRuns, oldFlow: o.OldRunnerFlow, assignment: o.Assignment,
 		baseURL: o.BaseURL, fixedURL: o.BaseURL != "",
-		dirty: map[journal.Key]any{}, runners: map[int64]*state.Runner{}, runs: map[int64]*state.Run{}, jobs: map[int64]*state.Job{},
+		dirty: map[journal.Key]any{}, runners: map[int64]*state.Runner{}, runs: map[int64]*state.Run{}, protected: map[string][]string{}, jobs: map[int64]*state.Job{},
 		tokens: map[string]*state.Token{}, counters: map[string]int64{}, removed: map[string]bool{}, apps: map[int64]*state.App{}, releases: state.KnownReleases,
 	}
 	if s.log == nil {

@@ -42,6 +42,8 @@ var operations = []string{
 	"GET REPO/actions/jobs/{job_id}",
 	"GET REPO/actions/jobs/{job_id}/logs",
 	"GET REPO/actions/runners/downloads",
+	"GET REPO/branches/{branch}",
+	"GET REPO/compare/{basehead}",
 	"POST REPO/git/trees",
 	"POST REPO/git/commits",
 	"POST REPO/git/refs",
