@@ -39,6 +39,8 @@ type config struct {
 	// clean-up. With systemd both run as root.
 	PreRunner   hookConfig `yaml:"pre_runner"`
 	PostRelease hookConfig `yaml:"post_release"`
+	// Caches are the directories of jobs that outlive a run; by default those of HostFile.
+	Caches []cacheConfig `yaml:"caches"`
 	// BootTimeout is how long the host waits for its record.
 	BootTimeout time.Duration `yaml:"boot_timeout"`
 	Intervals   intervals     `yaml:"intervals"`
@@ -178,6 +180,7 @@ func (c *config) Validate(root strictyaml.Place) {
 	root.At("runner", "distribution").Path(c.Runner.Distribution)
 	root.At("pre_runner", "script").OptionalPath(c.PreRunner.Script)
 	c.validateSystemd(root)
+	validateCaches(root.At("caches"), c.Caches)
 	if c.Runner.MinimumFreeMiB < 0 {
 		root.At("runner", "minimum_free_mib").Errorf("is %d; write 0 or more", c.Runner.MinimumFreeMiB)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/host"
 	"github.com/remuda-ci/remuda/internal/host/power"
 	"github.com/remuda-ci/remuda/internal/host/reset"
+	"github.com/remuda-ci/remuda/internal/lifecycle/cache"
 )
 
 // effect is what a key changes, in the words of the part that it is for.
@@ -102,6 +103,10 @@ var keyRows = []keyRow{
 	{key: "runner.minimum_free_mib", value: "7", on: everywhere, got: ofHost(func(o host.Options) any { return o.MinimumFree }), want: uint64(7 << 20)},
 	{key: "runner.minimum_free_mib", value: "7", on: withUnits, got: ofReset(func(p reset.Plan) any { return p.MinimumFree }), want: uint64(7 << 20)},
 
+	{key: "caches", value: "[{name: go, paths: [~/go/pkg/mod], size_mib: 64, scope: owner, keep: 72h}]", on: everywhere,
+		hostFile: `{"caches": [{"name": "npm", "paths": ["~/.npm"], "size_mib": 1}]}`,
+		got:      ofHost(func(o host.Options) any { return o.Caches }), want: goCaches},
+
 	{key: "systemd", value: "{}", on: []string{processes, named, onInstance}, got: func(w *wired) any {
 		return []any{w.host.Systemd != nil, w.c.awaitEnd(context.Background(), place{power: switched{}})}
 	}, want: []any{true, errStillOn}},
@@ -136,6 +141,8 @@ var keyRows = []keyRow{
 	{key: "log_format", value: "json", on: everywhere, got: func(w *wired) any { return strings.HasPrefix(w.log, "{") }, want: true},
 }
 
+var goCaches = []cache.Spec{{Name: "go", Paths: []string{"~/go/pkg/mod"}, Size: 64 << 20, Scope: cache.ScopeOwner, Keep: 72 * time.Hour}}
+
 // hostFileRows has a row for each key of the host file.
 var hostFileRows = []keyRow{
 	{key: "region", value: "eu-west-1", on: instances, got: asks("eu-west-1 "), want: true},
@@ -145,6 +152,8 @@ var hostFileRows = []keyRow{
 	{key: "post_release", value: "/etc/post.sh", on: []string{instanceUnits}, got: ofReset(func(p reset.Plan) any { return p.Hook }), want: "/etc/post.sh"},
 	{key: "privileged", value: "true", on: []string{instanceUnits}, got: ofUnits(func(o host.Systemd) any { return []any{o.Privileged, o.Groups} }), want: []any{true, []string{"docker"}}},
 	{key: "privileged", value: "true", on: []string{instanceUnits}, got: ofReset(func(p reset.Plan) any { return p.Docker }), want: "/usr/bin/docker"},
+	{key: "caches", value: "[{name: go, paths: [~/go/pkg/mod], size_mib: 64, scope: owner, keep: 72h}]", on: instances,
+		got: ofHost(func(o host.Options) any { return o.Caches }), want: goCaches},
 	{key: "jobs_read_metadata", value: "true", on: []string{instanceUnits}, got: ofUnits(func(o host.Systemd) any { return o.JobsReadMetadata }), want: true},
 	{key: "jobs_read_metadata", value: "true", on: []string{onInstance}, got: logs("run as agentd's own user"), want: false},
 }

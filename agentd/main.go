@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/remuda-ci/remuda/internal/host/forkcheck"
@@ -67,7 +68,8 @@ const usage = `usage: agentd --config FILE
 
 Units of agentd's own run, as root or as the runner's user:
        agentd prepare --config FILE
-       agentd clean --config FILE --assignment N
+       agentd attach --config FILE --assignment N --of REPOSITORY|OWNER
+       agentd clean --config FILE --assignment N [--keep-caches NAME,NAME]
        agentd check-metadata
 
 The job-started hook's, in a job:
@@ -79,6 +81,8 @@ type order struct {
 	what       string // empty for running the agent
 	config     string
 	assignment int64
+	of         string // whose caches are attached
+	keepCaches string // the names of caches, with commas between
 }
 
 func command(ctx context.Context, args []string) error {
@@ -116,8 +120,10 @@ func command(ctx context.Context, args []string) error {
 		return &configError{err}
 	case o.what == "prepare":
 		return h.PrepareNow(ctx)
+	case o.what == "attach":
+		return h.AttachNow(ctx, o.assignment, o.of)
 	}
-	return h.CleanNow(ctx, o.assignment)
+	return h.CleanNow(ctx, o.assignment, o.keptCaches())
 }
 
 // readOrder reads a command, and flags before or after it.
@@ -127,7 +133,9 @@ func readOrder(args []string) (order, error) {
 	flags.Usage = func() { fmt.Fprint(flags.Output(), usage) }
 	flags.StringVar(&o.config, "config", "", "the configuration file")
 	version := flags.Bool("version", false, "print the version")
-	flags.Int64Var(&o.assignment, "assignment", 0, "the assignment that ended")
+	flags.Int64Var(&o.assignment, "assignment", 0, "the assignment that ended or begins")
+	flags.StringVar(&o.of, "of", "", "the repository or owner whose caches are attached")
+	flags.StringVar(&o.keepCaches, "keep-caches", "", "the names of the caches that become what the run has left in them, with commas between")
 	err := flags.Parse(args)
 	if err == nil && flags.NArg() > 0 {
 		o.what = flags.Arg(0)
@@ -146,13 +154,20 @@ func readOrder(args []string) (order, error) {
 	return o, nil
 }
 
+func (o order) keptCaches() []string {
+	if o.keepCaches == "" {
+		return nil
+	}
+	return strings.Split(o.keepCaches, ",")
+}
+
 func (o order) check(rest []string) error {
 	needsConfig, needsAssignment := true, false
 	switch o.what {
 	case "version", "check-metadata", "check-fork":
 		needsConfig = false
 	case "", "prepare":
-	case "clean":
+	case "clean", "attach":
 		needsAssignment = true
 	default:
 		return fmt.Errorf("unknown command %q", o.what)

@@ -49,6 +49,9 @@ func run(ctx context.Context, c config) error {
 	if err != nil {
 		return err
 	}
+	if len(c.Caches) > 0 && c.Host.Privileged {
+		log.Warn("this host keeps no caches: jobs of its pool can become root, and could write to any of them")
+	}
 	log.Info("started", logkey.Version, telemetry.Version, logkey.Directory, c.Directory)
 	for _, watch := range p.watches {
 		go watch(ctx, h)
@@ -144,6 +147,8 @@ type hostFile struct {
 	Privileged bool `yaml:"privileged"`
 	// JobsReadMetadata says that the pool lets its jobs read the instance metadata.
 	JobsReadMetadata bool `yaml:"jobs_read_metadata"`
+	// Caches are those of the pool.
+	Caches []cacheConfig `yaml:"caches"`
 }
 
 // Validate reports every rule that the file breaks.
@@ -152,6 +157,7 @@ func (h *hostFile) Validate(root strictyaml.Place) {
 	root.At("region").Match(h.Region, regionName, "a region such as eu-west-1")
 	root.At("pre_runner").OptionalPath(h.PreRunner)
 	root.At("post_release").OptionalPath(h.PostRelease)
+	validateCaches(root.At("caches"), h.Caches)
 }
 
 // readHostFile fills in what the configuration leaves out. The configuration takes precedence.
@@ -170,6 +176,9 @@ func (c *config) readHostFile() error {
 	}
 	c.PreRunner.Script = cmp.Or(c.PreRunner.Script, c.Host.PreRunner)
 	c.PostRelease.Script = cmp.Or(c.PostRelease.Script, c.Host.PostRelease)
+	if c.Caches == nil {
+		c.Caches = c.Host.Caches
+	}
 	if d := c.Store.DynamoDB; d != nil {
 		d.Prefix = cmp.Or(d.Prefix, c.Host.Prefix, defaultPrefix)
 		d.Region = cmp.Or(d.Region, c.Host.Region)

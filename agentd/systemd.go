@@ -113,7 +113,7 @@ func (c config) systemd(s system, assignment int64, log hclog.Logger) *host.Syst
 		return nil
 	}
 	o := &host.Systemd{
-		User: c.Systemd.User, UID: s.user.uid, GID: s.user.gid, Home: s.user.home, Config: c.Path, Secrets: secretsDir,
+		User: c.Systemd.User, UID: s.user.uid, GID: s.user.gid, Home: s.user.home, Secrets: secretsDir,
 		Privileged: c.Host.Privileged, JobsReadMetadata: c.Host.JobsReadMetadata,
 		Limits: units.Limits{
 			Tasks: uint64(c.Systemd.Limits.Tasks), OpenFiles: uint64(c.Systemd.Limits.OpenFiles), MemoryMax: uint64(c.Systemd.Limits.MemoryMiB) << 20,

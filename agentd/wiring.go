@@ -73,7 +73,8 @@ func (c config) hostOptions(s system, assignment int64) host.Options {
 	log := c.logger(c.InstanceID)
 	return host.Options{
 		InstanceID: c.InstanceID, Dir: c.Directory, Program: s.program, Distribution: c.Runner.Distribution,
-		PreRunner: c.PreRunner.Script, PreRunnerLimit: c.PreRunner.Timeout, Env: c.Runner.Env,
+		PreRunner: c.PreRunner.Script, PreRunnerLimit: c.PreRunner.Timeout, Env: c.Runner.Env, Config: c.Path,
+		Caches:      specs(c.Caches),
 		MinimumFree: c.minimumFree(), JobSummary: c.Runner.JobSummary, StandbyWait: standbyWait,
 		Systemd: c.systemd(s, assignment, log.Named("reset")), Logger: log.Named("host"),
 	}

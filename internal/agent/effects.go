@@ -83,7 +83,7 @@ func (a *Agent) performFor(ctx context.Context, r lifecycle.Record, e Effect) er
 		a.effects.token = r.Registration.Secret
 		return host.Deregister(ctx, r.Assignment, *r.Registration)
 	case EffectClean:
-		return host.Clean(ctx, r.Assignment)
+		return host.Clean(ctx, r.Assignment, r.KeepCaches)
 	}
 	return fmt.Errorf("unknown effect %q", e)
 }

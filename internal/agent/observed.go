@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/cache"
 )
 
 // Observed is the actual state of the host, from its processes and files. Times
@@ -27,6 +28,10 @@ type Observed struct {
 	// Removed is the removal of the registration, Cleaned the clean-up.
 	Removed Progress
 	Cleaned Progress
+
+	// Caches is what the host has of caches, and CacheBytes what they take.
+	Caches     cache.List
+	CacheBytes int64
 
 	// Busy is true while a worker lives or a job has begun and not ended, and while neither is known.
 	Busy bool

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -46,8 +47,9 @@ type Host interface {
 	// before. Observed.Removed follows it.
 	Deregister(ctx context.Context, assignment int64, remove lifecycle.Registration) error
 	// Clean begins the clean-up after an assignment and its check, again if
-	// one failed before. Observed.Cleaned follows it.
-	Clean(ctx context.Context, assignment int64) error
+	// one failed before. The caches of the names become what the last run has left in them; what it has left in others is deleted.
+	// Observed.Cleaned follows it.
+	Clean(ctx context.Context, assignment int64, keepCaches []string) error
 	// PowerOff ends the machine, whatever runs on it.
 	PowerOff(ctx context.Context, reason string) error
 }
@@ -68,6 +70,8 @@ type Assignment struct {
 	Number     int64
 	RunID      string
 	Repository string
+	// CachesOf is the repository ("owner/name") or owner whose caches the jobs see; empty: it is not known yet.
+	CachesOf string
 	// RunnerName is the name to register under.
 	RunnerName string
 	// Labels are the runner's labels. The first is the run id, except for a
@@ -83,6 +87,10 @@ type Assignment struct {
 func assignmentOf(r lifecycle.Record) Assignment {
 	a := Assignment{
 		Number: runnerAssignment(r), RunID: r.RunID, Repository: r.Repository, RunnerName: r.RunnerName, Labels: r.Labels,
+	}
+	a.CachesOf = cmp.Or(r.JobsOf, r.Repository)
+	if r.State == lifecycle.StateIdle { // it registers ahead of need, and its next run is of any repository of the trust key
+		a.CachesOf = r.TrustKey
 	}
 	switch {
 	case r.Standby != nil && !r.Standby.Discarded:

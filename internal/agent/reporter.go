@@ -77,6 +77,7 @@ func (a *Agent) report(now time.Time, answer Answer) lifecycle.Report {
 		RunnerVersion: s.RunnerVersion,
 		Assignment:    a.poller.record.Assignment, RunID: a.poller.record.RunID, Signal: answer.Signal, Cause: answer.Cause,
 		Detail: a.presentable(answer.Detail), Busy: s.Busy || a.blindErr != nil, Jobs: s.Jobs,
+		Caches: s.Caches, CacheBytes: s.CacheBytes,
 		InterruptionAt: s.InterruptionAt.UTC(), RebalanceAt: s.RebalanceAt.UTC(),
 	}
 	if served := s.served(); served > p.Assignment {

@@ -130,7 +130,7 @@ func (w *world) Deregister(_ context.Context, assignment int64, r lifecycle.Regi
 	return w.effect("deregister "+r.Secret.Reveal(), func() { w.begin(&w.observed.Removed, assignment) })
 }
 
-func (w *world) Clean(_ context.Context, assignment int64) error {
+func (w *world) Clean(_ context.Context, assignment int64, _ []string) error {
 	return w.effect("clean", func() { w.begin(&w.observed.Cleaned, assignment) })
 }
 

@@ -35,7 +35,7 @@ type cleanResult struct {
 
 // Clean begins the clean-up: it removes everything that the last run left running or on
 // disk, and then verifies the result.
-func (h *Host) Clean(ctx context.Context, assignment int64) error {
+func (h *Host) Clean(ctx context.Context, assignment int64, keepCaches []string) error {
 	t := h.task(taskClean)
 	st, err := h.taskStatus(ctx, t)
 	if err != nil || st.running {
@@ -43,7 +43,7 @@ func (h *Host) Clean(ctx context.Context, assignment int64) error {
 	}
 	err = removeFiles(h.path(cleanResultFile))
 	if err == nil {
-		err = h.layout.startClean(ctx, t, h.nextAttempt(startRecord{Assignment: assignment}, st))
+		err = h.layout.startClean(ctx, t, h.nextAttempt(startRecord{Assignment: assignment}, st), keepCaches)
 	}
 	if err != nil {
 		return fmt.Errorf("clean host: %w", err)
@@ -54,9 +54,9 @@ func (h *Host) Clean(ctx context.Context, assignment int64) error {
 // cleanResultFile is the file with the result of the last clean-up.
 const cleanResultFile = "state/tasks/clean.result"
 
-// CleanNow cleans the host and records the result.
-func (h *Host) CleanNow(ctx context.Context, assignment int64) error {
-	err := h.cleanAndCheck(ctx)
+// CleanNow cleans the host, keeps what the last run has left in the caches of these names, and records the result.
+func (h *Host) CleanNow(ctx context.Context, assignment int64, keepCaches []string) error {
+	err := h.cleanAndCheck(ctx, assignment, keepCaches)
 	result := cleanResult{Assignment: assignment, At: time.Now()}
 	if err != nil {
 		result.Failure = err.Error()
@@ -71,15 +71,24 @@ func (h *Host) CleanNow(ctx context.Context, assignment int64) error {
 	return errors.Join(err, writeErr)
 }
 
-func (h *Host) cleanAndCheck(ctx context.Context) error {
+func (h *Host) cleanAndCheck(ctx context.Context, assignment int64, keepCaches []string) error {
 	if err := h.clean(ctx); err != nil {
 		return fmt.Errorf("clean host: %w", err)
 	}
 	if exists(h.registration()) || exists(h.path("runner/.runner")) {
 		return errors.New("check host: a registration is still on disk")
 	}
+	keepCaches, err := h.settleCaches(keepCaches)
+	if err != nil {
+		return fmt.Errorf("settle caches: %w", err)
+	}
 	if err := h.layout.verify(ctx); err != nil {
 		return fmt.Errorf("check host: %w", err)
+	}
+	if len(keepCaches) > 0 {
+		if err := h.commitCaches(ctx, assignment, keepCaches); err != nil {
+			return err
+		}
 	}
 	if err := h.layout.makeReady(ctx); err != nil {
 		return fmt.Errorf("make host ready: %w", err)

@@ -17,7 +17,7 @@ import (
 
 func (b *bed) clean(assignment int64) agent.Observed {
 	b.Helper()
-	b.check(b.Clean(context.Background(), assignment))
+	b.check(b.Clean(context.Background(), assignment, nil))
 	return b.until("the clean-up ends", func(s agent.Observed) bool {
 		return s.Cleaned.Assignment == assignment && s.Cleaned.Phase != agent.PhaseRunning
 	})

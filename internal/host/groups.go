@@ -39,7 +39,7 @@ func (l *groupLayout) prepareCommand() *command {
 }
 
 // startClean cleans within the agent. If the agent is killed, the clean-up starts over.
-func (l *groupLayout) startClean(_ context.Context, t task, b startRecord) error {
+func (l *groupLayout) startClean(_ context.Context, t task, b startRecord, keepCaches []string) error {
 	if err := t.recordStart(b); err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (l *groupLayout) startClean(_ context.Context, t task, b startRecord) error
 		return err
 	}
 	go func() {
-		_ = l.h.CleanNow(context.Background(), b.Assignment) // which has recorded the result
+		_ = l.h.CleanNow(context.Background(), b.Assignment, keepCaches) // which has recorded the result
 		lock.Close()
 		l.h.notify()
 	}()
@@ -152,10 +152,11 @@ type groupProcesses struct {
 var _ processes = (*groupProcesses)(nil)
 
 // wrapper runs a command and records its pid and its exit code. It holds the lock, file descriptor 3, and the
-// command does not. The command must not run if its pid cannot be written: it could not be ended.
+// command does not. The command must not run if its pid cannot be written: it could not be ended. What runs before it may fail.
 const wrapper = `echo "$$" >"$1.pid" || exit 126
-name=$1
-shift
+name=$1 before=$2
+shift 2
+[ -z "$before" ] || eval "$before" </dev/null 3>&-
 "$@" </dev/null 3>&-
 code=$?
 echo "$code" >"$name.exit"
@@ -178,7 +179,7 @@ func (g *groupProcesses) start(_ context.Context, t task, b startRecord, c comma
 		return err
 	}
 	defer lock.Close()
-	cmd := exec.Command("/bin/sh", append([]string{"-c", wrapper, "remuda-" + t.name, t.path}, c.args...)...)
+	cmd := exec.Command("/bin/sh", append([]string{"-c", wrapper, "remuda-" + t.name, t.path, shellCommand(c.before)}, c.args...)...)
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = c.dir, append(c.env, c.secrets...), log, log
 	cmd.ExtraFiles = []*os.File{lock}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

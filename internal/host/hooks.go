@@ -87,6 +87,15 @@ func (h *Host) writeHooks() error {
 	return nil
 }
 
+// shellCommand is a command as a line of the shell.
+func shellCommand(args []string) string {
+	quoted := make([]string, 0, len(args))
+	for _, arg := range args {
+		quoted = append(quoted, shellQuoted(arg))
+	}
+	return strings.Join(quoted, " ")
+}
+
 func shellQuoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 // Allow tells the job-started hook which jobs may start. A job that was taken before the

@@ -10,6 +10,7 @@
 //	work/     of the jobs; renewed by Clean
 //	hooks/    the job hooks, written by the agent
 //	job/      what hooks and agent tell each other; see hooks
+//	caches/   directories of jobs that outlive a run; see package cachestore
 //	state/    agent.json, the agent's memory
 //	state/tasks/   what was started and how it ended; see task
 //	home/ tmp/ logs/   where there are no units: with them jobs have the home of
@@ -32,6 +33,8 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/remuda-ci/remuda/internal/agent"
+	"github.com/remuda-ci/remuda/internal/host/cachestore"
+	"github.com/remuda-ci/remuda/internal/lifecycle/cache"
 	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/proc"
 	"github.com/remuda-ci/remuda/internal/tree"
@@ -57,6 +60,10 @@ type Options struct {
 	PreRunnerLimit time.Duration
 	// Env is added to the environment of runner and pre-runner script.
 	Env map[string]string
+	// Config is the path of agentd's configuration, which our own commands read.
+	Config string
+	// Caches are the directories of jobs that outlive a run.
+	Caches []cache.Spec
 	// MinimumFree is the disk space that a clean host must have, in bytes.
 	MinimumFree uint64
 	// JobSummary has the introduction of the host in the summary of each job too.
@@ -94,7 +101,8 @@ type Host struct {
 	layout        layout
 	changed       chan struct{}
 	poll          *time.Timer
-	version       string       // of the runner; empty if unknown
+	version       string // of the runner; empty if unknown
+	held          heldCaches
 	refused       proc.ID      // the living worker whose job the hook refused; zero if there is none
 	started       startedJob   // whose worker was last seen
 	watchedWorker atomic.Int64 // pid of the worker whose end is waited for
@@ -287,6 +295,8 @@ func (h *Host) Observe(ctx context.Context) (agent.Observed, error) {
 	if err := errors.Join(errs[:]...); err != nil {
 		return agent.Observed{}, err
 	}
+	h.readHeldCaches(s.Cleaned.At)
+	s.Caches, s.CacheBytes = h.held.list, h.held.bytes
 	h.setPoll(s)
 	return s, nil
 }
@@ -303,10 +313,15 @@ type layout interface {
 	// protectCredentials makes sure that no other user can read the secrets of a JIT configuration, which the runner
 	// writes to files.
 	protectCredentials() error
+	// views is how runs see caches, and the owner of their content; home is the directory in which they see them, and attachLimit how long it may
+	// take until they do.
+	views() (cachestore.Mechanism, tree.Owner)
+	home() string
+	attachLimit() time.Duration
 	// prepareCommand is what runs once in each boot before anything else; nil for nothing.
 	prepareCommand() *command
 	// startClean starts the clean-up, which ends with Host.CleanNow.
-	startClean(ctx context.Context, t task, r startRecord) error
+	startClean(ctx context.Context, t task, r startRecord, keepCaches []string) error
 	// clean ends what the last run left running and renews what it wrote to.
 	clean(ctx context.Context) error
 	// verify checks the result of clean, as if something else had done it.

@@ -26,6 +26,9 @@ func TestMain(m *testing.M) {
 	if slices.Equal(os.Args[1:], []string{"check-fork"}) {
 		os.Exit(forkcheck.ExitCode(forkcheck.FromEnvironment()))
 	}
+	if len(os.Args) > 1 && os.Args[1] == "attach" {
+		os.Exit(attachHere(os.Args[2:]))
+	}
 	beforeTests()
 	interrupted := make(chan os.Signal, 1)
 	signal.Notify(interrupted, syscall.SIGINT)
@@ -219,7 +222,7 @@ func TestRegisterListenStopDeregisterClean(t *testing.T) {
 	if s.Removed.Phase != agent.PhaseOK || s.Removed.Assignment != 8 || s.Registration {
 		t.Errorf("scene after removal: %+v", s)
 	}
-	b.check(b.Clean(ctx, 8))
+	b.check(b.Clean(ctx, 8, nil))
 	s = b.until("the clean-up ends", func(s agent.Observed) bool { return s.Cleaned.Phase != agent.PhaseRunning })
 	if s.Cleaned.Phase != agent.PhaseOK || s.Cleaned.Assignment != 8 || s.Registered.Phase != agent.PhaseNone || s.Listener.Phase != agent.ListenerNone {
 		t.Errorf("scene after clean-up: %+v", s)

@@ -31,8 +31,9 @@ func (h *Host) Listen(ctx context.Context, a agent.Assignment) error {
 		return err
 	}
 	c := command{
-		args: []string{h.path("runner/bin", listenerProgram), "run"},
-		dir:  h.path("runner"), env: h.environment(), log: h.runnerLog(),
+		args:   []string{h.path("runner/bin", listenerProgram), "run"},
+		before: h.attachCommand(a.Number, a.CachesOf),
+		dir:    h.path("runner"), env: h.environment(), log: h.runnerLog(),
 	}
 	if a.Registration.Kind == lifecycle.RegistrationJIT && a.Registration.Secret != "" {
 		if err := h.layout.protectCredentials(); err != nil {

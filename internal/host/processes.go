@@ -64,8 +64,10 @@ type handle struct {
 // command is what a task runs.
 type command struct {
 	args []string
-	dir  string
-	env  []string
+	// before runs first: as root under systemd, else as the agent's user. The command runs even if it fails. Empty for nothing.
+	before []string
+	dir    string
+	env    []string
 	// secrets are variables of the environment that only the command may see.
 	secrets []string
 	// log is the file for its output, where there is no journal.

@@ -49,6 +49,7 @@ func (h *Host) PrepareNow(ctx context.Context) error {
 		err = l.maskUserManager()
 	}
 	if err == nil {
+		h.verifyCaches(ctx)
 		err = l.o.Reset.Record(ctx)
 	}
 	if err != nil {

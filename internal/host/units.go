@@ -65,8 +65,11 @@ func (l *unitLayout) setUp() error {
 func (l *unitLayout) protectCredentials() error { return nil }
 
 // startClean starts the clean-up as root, in a unit of its own.
-func (l *unitLayout) startClean(ctx context.Context, t task, b startRecord) error {
+func (l *unitLayout) startClean(ctx context.Context, t task, b startRecord, keepCaches []string) error {
 	c := l.agentdCommand("clean", "--assignment", strconv.FormatInt(b.Assignment, 10))
+	if len(keepCaches) > 0 {
+		c.args = append(c.args, "--keep-caches", strings.Join(keepCaches, ","))
+	}
 	c.limit = l.h.o.PreRunnerLimit + cleanLimit
 	return l.processes.start(ctx, t, b, c)
 }
@@ -89,7 +92,7 @@ const (
 // agentdCommand is a command of agentd itself, as root.
 func (l *unitLayout) agentdCommand(what string, args ...string) command {
 	return command{
-		args: append([]string{l.h.o.Program, what, "--config", l.o.Config}, args...), dir: "/", root: true,
+		args: append([]string{l.h.o.Program, what, "--config", l.h.o.Config}, args...), dir: "/", root: true,
 		env: []string{"PATH=" + usualPath},
 	}
 }
@@ -261,8 +264,6 @@ type Systemd struct {
 	Privileged bool
 	// JobsReadMetadata lets them read the instance metadata, and with it the host's credentials.
 	JobsReadMetadata bool
-	// Config is the path of agentd's configuration.
-	Config string
 	// Secrets is a directory in memory that only root can read.
 	Secrets string
 	// Reset resets the machine between runs.
@@ -306,7 +307,7 @@ func (l *unitProcesses) start(ctx context.Context, t task, b startRecord, c comm
 	}
 	u := units.Unit{
 		Name: unitName(t, b), Description: unitDescription(t, b), Args: c.args, Dir: c.dir, Env: lastOfEach(c.env),
-		Last: l.exitCommand(t, b), Identifier: "remuda-" + t.unitKind(),
+		Before: c.before, Last: l.exitCommand(t, b), Identifier: "remuda-" + t.unitKind(),
 		Limit: c.limit,
 	}
 	if !c.root {

@@ -40,9 +40,17 @@ func init() {
 			if err != nil {
 				exit(err)
 			}
-			exit(openUnits(args[2]).CleanNow(context.Background(), n))
+			exit(openUnits(args[2]).CleanNow(context.Background(), n, keptNames(args)))
 		}
 	}
+}
+
+// keptNames are those of the caches that a clean-up keeps.
+func keptNames(args []string) []string {
+	if len(args) < 7 {
+		return nil
+	}
+	return strings.Split(args[6], ",")
 }
 
 func exit(err error) {
@@ -90,8 +98,8 @@ func optionsOf(dir string) host.Options {
 	if err != nil {
 		panic(err)
 	}
-	o := host.Options{InstanceID: "i-1", Dir: dir, Program: program, Distribution: filepath.Join(dir, "../distribution"), Env: map[string]string{"https_proxy": "http://proxy"}, Systemd: &host.Systemd{
-		User: "runner", UID: uid, GID: gid, Home: who.HomeDir, Config: dir, Secrets: filepath.Join(dir, "../secrets"),
+	o := host.Options{InstanceID: "i-1", Dir: dir, Config: dir, Program: program, Distribution: filepath.Join(dir, "../distribution"), Env: map[string]string{"https_proxy": "http://proxy"}, Systemd: &host.Systemd{
+		User: "runner", UID: uid, GID: gid, Home: who.HomeDir, Secrets: filepath.Join(dir, "../secrets"),
 		Reset: fakeReset{dir}, Limits: units.Limits{Tasks: 500, OpenFiles: 4096},
 	}}
 	if script := filepath.Join(dir, "../pre"); fileExists(script) {

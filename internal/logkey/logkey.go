@@ -12,6 +12,9 @@ const (
 	Owner      = "owner"      // owner of repositories
 	Budget     = "budget"     // budget of a repository or an owner
 	Pool       = "pool"       // host pool or job pool
+	Caches     = "caches"     // names of caches
+	Kept       = "kept"       // whether a cache is kept
+	Cache      = "cache"      // key of a cache on its host
 	Slot       = "slot"       // number of a job pool's slot
 	Job        = "job"        // id of a workflow job or of a service's job
 	Runner     = "runner"     // name or id of a registration on GitHub

@@ -28,6 +28,15 @@ func (m *machine) open(name string) {
 // begin starts a workflow run of such jobs. On one host they run in this order.
 func (s *stage) begin(runID string, jobs ...job) {
 	s.Helper()
+	s.beginFrom(runID, local.Origin{Event: "push"}, jobs...)
+}
+
+// beginFrom starts one that something else than a push has started.
+func (s *stage) beginFrom(runID string, from local.Origin, jobs ...job) {
+	s.Helper()
+	if from == (local.Origin{}) {
+		from.Event = "push"
+	}
 	var text strings.Builder
 	text.WriteString("on: push\njobs:\n")
 	for n, j := range jobs {
@@ -40,7 +49,7 @@ func (s *stage) begin(runID string, jobs ...job) {
 			text.WriteString("          " + line)
 		}
 	}
-	_, err := s.github.StartRun(s.ctx, repository, runID, text.String())
+	_, err := s.github.StartRunFrom(s.ctx, repository, runID, text.String(), from)
 	check(s, err)
 }
 

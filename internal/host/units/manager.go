@@ -236,6 +236,8 @@ type Unit struct {
 	// Check runs before it, as the same user in the same sandbox. If it fails, the
 	// unit does not start. Empty for none.
 	Check []string
+	// Before runs before it too, as root and without the sandbox. The unit starts even if it fails. Empty for none.
+	Before []string
 	// Last runs as root after all processes of the unit have ended, with the
 	// variables of systemd.exec(5) about the result. Empty for none.
 	Last []string
@@ -313,8 +315,15 @@ func (u Unit) properties() []dbus.Property {
 		property("SyslogIdentifier", u.Identifier),
 	}
 	all = append(all, u.stopping()...)
+	var first []command
 	if len(u.Check) > 0 {
-		all = append(all, property("ExecStartPreEx", commands(u.Check)))
+		first = append(first, commands(u.Check)...)
+	}
+	if len(u.Before) > 0 {
+		first = append(first, commands(u.Before, "privileged", "ignore-failure")...)
+	}
+	if len(first) > 0 {
+		all = append(all, property("ExecStartPreEx", first))
 	}
 	if len(u.Last) > 0 {
 		all = append(all, property("ExecStopPostEx", commands(u.Last, "privileged")))

@@ -208,7 +208,7 @@ func (p hostPort) Deregister(_ context.Context, assignment int64, remove lifecyc
 	})
 }
 
-func (p hostPort) Clean(_ context.Context, assignment int64) error {
+func (p hostPort) Clean(_ context.Context, assignment int64, _ []string) error {
 	return p.effect(agent.EffectClean, func() error {
 		h, w := p.h, p.h.World
 		w.emit(Cleaning{h})

@@ -1,0 +1,197 @@
+//go:build testhost
+
+package host_test
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/remuda-ci/remuda/internal/local"
+)
+
+// cacheAttack is a job that attacks the caches of its host.
+type cacheAttack struct {
+	name string
+	// from is what its run comes from; a push to the default branch, whose runs may write, if it is empty.
+	from local.Origin
+	harm string
+	// left prints what a later job finds of it, which is to be nothing.
+	left string
+}
+
+var ofFork = local.Origin{Event: "pull_request", HeadRepository: "mallory/shop"}
+
+// The cache of the pool, and a file that a trusted run has left in it.
+const (
+	cached  = "~/go/pkg/mod"
+	trusted = "trusted content"
+)
+
+// broken is said by a job that could do what it must not.
+const broken = "the job could"
+
+// ofMounts prints the directories of the store that the mount of the cache names.
+const ofMounts = `sed -n 's/.*lowerdir=\([^,]*\),upperdir=\([^,]*\),.*/\1:\2/p' /proc/self/mountinfo | tr : '\n'`
+
+// cacheAttacks each have a host, a cache and a run. None may change what the next run of a trusted branch began with, unless it is one itself
+// and leaves plain files, and none leaves a trace that a later job can find.
+var cacheAttacks = []cacheAttack{
+	{
+		name: "a fork poisons a file", from: ofFork,
+		harm: "echo poison >>~/go/pkg/mod/good; echo poison >~/go/pkg/mod/more; mkdir ~/go/pkg/mod/evil",
+		left: "ls -d ~/go/pkg/mod/more ~/go/pkg/mod/evil",
+	},
+	{
+		name: "a fork poisons through the base branch's event", from: local.Origin{Event: "pull_request_target", HeadRepository: "mallory/shop"},
+		harm: "echo poison >~/go/pkg/mod/good; touch ~/go/pkg/mod/more", left: "ls ~/go/pkg/mod/more",
+	},
+	{
+		name: "a pull request of the repository itself", from: local.Origin{Event: "pull_request"},
+		harm: "rm -rf ~/go/pkg/mod/*; touch ~/go/pkg/mod/more", left: "ls ~/go/pkg/mod/more",
+	},
+	{
+		name: "an event that may carry foreign code", from: local.Origin{Event: "issue_comment"},
+		harm: "echo poison >~/go/pkg/mod/good", left: "true",
+	},
+	{
+		name: "links that lead out",
+		harm: "cd ~/go/pkg/mod; ln -s /etc/passwd absolute; ln -s ../../../.bashrc up; mkdir -p d; ln -s . d/dot; ln -s d/dot/../../../../.ssh through; ln -s $HOME home",
+		left: `cd ~/go/pkg/mod; ls -d absolute up through home`,
+	},
+	{
+		name: "a hard link to a file elsewhere",
+		harm: "echo secret >~/elsewhere; ln ~/elsewhere ~/go/pkg/mod/linked && echo '" + broken + "'; ln /etc/passwd ~/go/pkg/mod/passwd && echo '" + broken + "'; true",
+		left: "ls ~/go/pkg/mod/linked ~/go/pkg/mod/passwd",
+	},
+	{
+		name: "setuid and setgid",
+		harm: "cp /bin/true ~/go/pkg/mod/root; chmod 6755 ~/go/pkg/mod/root; mkdir -m 3777 ~/go/pkg/mod/group",
+		left: "find ~/go/pkg/mod -perm /7000",
+	},
+	{
+		name: "pipes, sockets and devices",
+		harm: `cd ~/go/pkg/mod; mkfifo pipe; perl -MIO::Socket::UNIX -e 'IO::Socket::UNIX->new(Local => "socket", Listen => 1) or die'
+mknod null c 1 3 && echo '` + broken + `'; mknod white c 0 0 && echo '` + broken + `'; true`,
+		left: "find ~/go/pkg/mod ! -type f ! -type d ! -type l",
+	},
+	{
+		name: "extended attributes",
+		harm: `perl -e 'my ($p, $n, $v) = (glob("~/go/pkg/mod/good"), "user.mark", "x"); syscall(188, $p, $n, $v, 1, 0) == 0 or warn "no attribute: $!"
+for my $n ("trusted.overlay.opaque", "trusted.overlay.redirect", "security.capability") { print "` + broken + `\n" if syscall(188, $p, my $m = $n, $v, 1, 0) == 0 }'`,
+		left: `perl -e 'my ($p, $b) = (glob("~/go/pkg/mod/good"), "\0" x 256); my $n = syscall(194, $p, $b, 256); print "attributes: $b\n" if $n > 0 && $b =~ /user|trusted|capability/'`,
+	},
+	{
+		name: "a sparse file of a terabyte", harm: "truncate -s 1T ~/go/pkg/mod/bomb || truncate -s 10G ~/go/pkg/mod/bomb", left: "ls ~/go/pkg/mod/bomb",
+	},
+	{
+		name: "more than its size", harm: "head -c 100M /dev/zero >~/go/pkg/mod/big", left: "ls ~/go/pkg/mod/big",
+	},
+	{
+		name: "names with line breaks and escapes", harm: `touch ~/go/pkg/mod/$'a\nf 644 0 - "0/b"' ~/go/pkg/mod/$'\e[2J'`, left: `ls -d ~/go/pkg/mod/a* ~/go/pkg/mod/$'\e'*`,
+	},
+	{
+		name: "a thousand directories deep", harm: `cd ~/go/pkg/mod; for n in $(seq 1000); do mkdir d && cd -P d || break; done`, left: "ls -d ~/go/pkg/mod/d",
+	},
+	{
+		name: "twenty thousand empty files and no right to see them", from: ofFork,
+		harm: `cd ~/go/pkg/mod; mkdir many; perl -e 'for (1..20000) { open my $f, ">", "many/$_" or die }'; chmod 0 many`, left: "ls -d ~/go/pkg/mod/many",
+	},
+	{
+		name: "a writer that outlives its job", from: ofFork,
+		harm: `( setsid bash -c 'trap "" TERM HUP INT; while :; do echo poison >>~/go/pkg/mod/good; done' </dev/null >/dev/null 2>&1 & )
+until grep -q poison ~/go/pkg/mod/good; do sleep 0.1; done`,
+		left: `pgrep -u runner -fa poison | grep -v pgrep`,
+	},
+	{
+		name: "a writer that outlives a trusted job, by an open file",
+		harm: `cp ~/go/pkg/mod/good ~/go/pkg/mod/held
+( setsid bash -c 'exec 9>>~/go/pkg/mod/held; trap "" TERM HUP INT; while :; do echo late >&9; sleep 0.01; done' </dev/null >/dev/null 2>&1 & )
+until grep -q late ~/go/pkg/mod/held; do sleep 0.1; done`,
+		left: `a=$(stat -c %s ~/go/pkg/mod/held); sleep 0.5; b=$(stat -c %s ~/go/pkg/mod/held); test "$a" = "$b" || echo "it grew from $a to $b"`,
+	},
+	{
+		name: "a process that stays in the mount", from: ofFork,
+		harm: `( cd ~/go/pkg/mod; setsid bash -c 'exec -a lurker sleep 1000' </dev/null >/dev/null 2>&1 & ); touch ~/go/pkg/mod/more`,
+		left: `pgrep -u runner -fa lurker | grep -v pgrep; ls ~/go/pkg/mod/more`,
+	},
+	{
+		name: "the place of the mount is moved away", from: ofFork,
+		harm: "mv ~/go ~/moved; ln -s /etc ~/go; echo poison >~/moved/pkg/mod/good", left: "ls -d ~/moved; test ! -L ~/go || echo link",
+	},
+	{
+		name: "the mount goes, or another comes over it", from: ofFork,
+		harm: `umount ~/go/pkg/mod && echo '` + broken + `'
+( setsid unshare -Urm bash -c 'mount -t tmpfs tmpfs ~/go/pkg/mod; touch ~/go/pkg/mod/more; exec -a mounter sleep 1000' </dev/null >/dev/null 2>&1 & ); sleep 0.5`,
+		left: `pgrep -u runner -fa mounter | grep -v pgrep; ls ~/go/pkg/mod/more`,
+	},
+	{
+		name: "the store by the paths that the mount names",
+		harm: ofMounts + ` | while read dir; do ls "$dir" >/dev/null 2>&1 && echo '` + broken + ` list' "$dir"; touch "$dir/x" 2>/dev/null && echo '` + broken + ` write' "$dir"; done
+( cd /var/lib/remuda/caches ) 2>/dev/null && echo '` + broken + ` enter'; true`,
+		left: "ls ~/go/pkg/mod/x",
+	},
+	{
+		name: "another repository's cache by guess",
+		harm: `key=$(printf 'acme/other\0go' | sha256sum | cut -c1-16); for path in "$key" "$key/current"; do
+stat "/var/lib/remuda/caches/$path" 2>&1 | grep -q 'Permission denied' || echo '` + broken + ` tell whether it is there'; done`,
+		left: "true",
+	},
+	{
+		name: "a file by its handle",
+		harm: `perl -e 'my $h = pack("Lia128", 128, 0, ""); my $m = pack("i", 0); my $p = "/var/lib/remuda";
+my $n = syscall(303, -100, my $q = "/", $h, $m, 0); open my $d, "<", $ENV{HOME};
+substr($h, 0, 4) = pack("L", 8); print "` + broken + `\n" if syscall(304, fileno($d), $h, 0) >= 0'`,
+		left: "true",
+	},
+	{
+		name: "files that the next run cannot read", from: ofFork, harm: "chmod 0 ~/go/pkg/mod/good ~/go/pkg/mod ~/go", left: "true",
+	},
+}
+
+// TestHostileCaches has jobs attack the cache of their host, each by its way, and looks at what a later job of the repository is given.
+func TestHostileCaches(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, nil)
+	seed := s.provision("800", "caching")
+	s.begin("800", job{"seed", "echo '" + trusted + "' >" + cached + "/good"})
+	s.succeeds("800", "seed")
+	if s.release("800").GetPooledCount() != 1 {
+		t.Fatalf("the host was withdrawn:\n%s", seed.lastJournal())
+	}
+	for n, attack := range cacheAttacks {
+		if !t.Run(attack.name, func(t *testing.T) { s.as(t).cacheAttacked(seed, attack, strconv.Itoa(801+2*n), strconv.Itoa(802+2*n)) }) {
+			return // the next one would find what this one has left
+		}
+	}
+}
+
+func (s *stage) cacheAttacked(i *instance, attack cacheAttack, first, second string) {
+	s.Helper()
+	s.takesBack(i, first)
+	s.beginFrom(first, attack.from, job{"harm", attack.harm + "\necho \"" + harmed + "\""})
+	j := s.over(first, "harm")
+	if log := afterScript(j.Log); !strings.Contains(log, harmed) || strings.Contains(log, broken) {
+		s.Fatalf("the job came out as %q:\n%s", j.Conclusion, log)
+	}
+	if s.release(first).GetPooledCount() != 1 {
+		s.Fatalf("the host was withdrawn; it and its agent said:\n%s", i.lastJournal())
+	}
+	s.takesBack(i, second)
+	s.beginFrom(second, local.Origin{Event: "pull_request"}, job{"look", "cat " + cached + "/good\n( " + attack.left + " ) 2>/dev/null || true\necho looked"})
+	found, _, _ := strings.Cut(s.succeeds(second, "look"), "looked")
+	if strings.TrimSpace(found) != trusted {
+		s.Errorf("a later job found:\n%s\nThe host said:\n%s", found, i.words("remuda-clean"))
+	}
+	if s.release(second).GetPooledCount() != 1 {
+		s.Errorf("the host was withdrawn after a run that only looked:\n%s", i.lastJournal())
+	}
+}
+
+// takesBack provisions a run, which must get the host that waits.
+func (s *stage) takesBack(i *instance, runID string) {
+	s.Helper()
+	if again := s.provision(runID, "caching"); again.id != i.id {
+		s.Fatalf("run %s got %s, not the pooled %s", runID, again.id, i.id)
+	}
+}

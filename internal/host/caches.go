@@ -1,0 +1,190 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/host/cachestore"
+	"github.com/remuda-ci/remuda/internal/lifecycle/cache"
+	"github.com/remuda-ci/remuda/internal/logkey"
+	"github.com/remuda-ci/remuda/internal/tree"
+)
+
+// cachesDir is the store of caches: see package cachestore. Jobs cannot enter it.
+const cachesDir = "caches"
+
+// cacheStore opens the store; nil if the host keeps no caches, or cannot.
+func (h *Host) cacheStore() *cachestore.Store {
+	if len(h.o.Caches) == 0 {
+		return nil
+	}
+	mechanism, owner := h.layout.views()
+	s, err := cachestore.New(cachestore.Options{
+		Dir: h.path(cachesDir), Owner: owner, BootID: h.bootID, Mechanism: mechanism, MinimumFree: h.o.MinimumFree, Logger: h.log.Named("caches"),
+	})
+	if err != nil {
+		h.log.Error("this host keeps no caches", logkey.Error, err)
+	}
+	return s
+}
+
+// attachCommand is what gives the jobs of an assignment their views of the caches, before the listener starts; nil for nothing. No job fails for it.
+func (h *Host) attachCommand(assignment int64, cachesOf string) []string {
+	if len(h.o.Caches) == 0 || cachesOf == "" {
+		return nil
+	}
+	return []string{h.o.Program, "attach", "--config", h.o.Config, "--assignment", strconv.FormatInt(assignment, 10), "--of", cachesOf}
+}
+
+// AttachNow gives the jobs of an assignment their views of the caches of a repository ("owner/name") or of an owner. A cache that cannot be attached
+// is left out.
+func (h *Host) AttachNow(ctx context.Context, assignment int64, of string) error {
+	s := h.cacheStore()
+	if s == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, h.layout.attachLimit())
+	defer cancel()
+	names, err := s.Attach(ctx, assignment, h.layout.home(), h.cachesOf(of))
+	h.log.Info("caches attached", logkey.Assignment, assignment, logkey.Caches, names)
+	return err
+}
+
+// cachesOf are the caches that the runs of a repository, or of an owner, have on this host.
+func (h *Host) cachesOf(of string) (caches []cachestore.Cache) {
+	for _, spec := range h.o.Caches {
+		key := spec.Key(of)
+		if key == "" {
+			continue
+		}
+		c := cachestore.Cache{Key: key, Name: spec.Name, Size: spec.Size, Keep: spec.KeepFor()}
+		for _, path := range spec.Paths {
+			c.Targets = append(c.Targets, h.layout.home()+path[1:]) // "~/…"
+		}
+		caches = append(caches, c)
+	}
+	return caches
+}
+
+// settleCaches ends the views of the last run before the host is verified. It deletes them unless some are to be kept and there is room for that.
+func (h *Host) settleCaches(keep []string) (kept []string, err error) {
+	s := h.cacheStore()
+	if s == nil {
+		return nil, tree.Remove(h.path(cachesDir)) // of a configuration that had some
+	}
+	if len(keep) > 0 {
+		if err := s.Hide(); err != nil {
+			return nil, err
+		}
+	} else if err := s.Discard(); err != nil {
+		return nil, err
+	}
+	if err := s.Evict(time.Now()); err != nil {
+		return nil, err
+	}
+	if err := h.checkDisk(); err != nil && len(keep) > 0 {
+		h.log.Warn("caches not kept: there is no room", logkey.Error, err)
+		return nil, s.Discard()
+	}
+	return keep, nil
+}
+
+// commitCaches makes what the last run has left in the caches of these names the caches. The host has been verified: nothing of the run is left. What cannot be
+// kept is deleted, and only if that fails is the host not clean.
+func (h *Host) commitCaches(ctx context.Context, assignment int64, keep []string) error {
+	s := h.cacheStore()
+	outcomes, err := s.Commit(ctx, assignment, keep)
+	for _, o := range outcomes {
+		h.log.Info("cache settled", logkey.Cache, o.Name, logkey.Kept, o.Committed, logkey.Reason, o.Reason, logkey.Bytes, o.Bytes)
+	}
+	if err == nil {
+		return nil
+	}
+	h.log.Error("caches not kept", logkey.Error, err)
+	return s.Discard()
+}
+
+// verifyCaches compares the caches with what was committed, once in each boot. Those that it does not come to are verified when they are next used.
+func (h *Host) verifyCaches(ctx context.Context) {
+	s := h.cacheStore()
+	if s == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, verifyCachesLimit)
+	defer cancel()
+	err := h.checkCaches()
+	if err == nil {
+		err = s.Discard() // of the boot before
+	}
+	if err == nil {
+		err = s.Verify(ctx)
+	}
+	if err != nil {
+		h.log.Warn("caches not verified", logkey.Error, err)
+	}
+}
+
+// verifyCachesLimit leaves the rest of the preparation half of its time.
+const verifyCachesLimit = layOutLimit / 2
+
+// heldCaches is what the host has of caches, for the report.
+type heldCaches struct {
+	at    time.Time // of the clean-up after which it was read
+	read  bool
+	list  cache.List
+	bytes int64
+}
+
+// readHeldCaches reads it once after each clean-up: between two nothing changes.
+func (h *Host) readHeldCaches(cleanedAt time.Time) {
+	if len(h.o.Caches) == 0 || h.held.read && h.held.at.Equal(cleanedAt) {
+		return
+	}
+	h.held = heldCaches{at: cleanedAt, read: true}
+	s := h.cacheStore()
+	if s == nil {
+		return
+	}
+	all, err := s.Held()
+	if err != nil {
+		h.log.Warn("caches not listed", logkey.Error, err)
+		return
+	}
+	var held []cache.Held
+	for _, c := range all {
+		held = append(held, cache.Held{Key: c.Key, Bytes: int64(c.Bytes), CommittedAt: c.CommittedAt})
+		h.held.bytes += int64(c.Bytes)
+	}
+	h.held.list = cache.ListOf(held...)
+}
+
+// views of a host with units are mounts: a job of its user cannot undo or replace them.
+func (l *unitLayout) views() (cachestore.Mechanism, tree.Owner) {
+	return cachestore.Overlay{}, tree.Owner{UID: l.o.UID, GID: l.o.GID}
+}
+
+func (l *unitLayout) home() string { return l.o.Home }
+
+// attachLimit is less than what the start of a unit may take, which waits for it.
+func (l *unitLayout) attachLimit() time.Duration { return 3 * time.Second }
+
+func (l *groupLayout) views() (cachestore.Mechanism, tree.Owner) { return cachestore.Copy{}, self() }
+func (l *groupLayout) home() string                              { return l.h.path("home") }
+func (l *groupLayout) attachLimit() time.Duration                { return time.Minute }
+
+// checkCaches says why the machine can keep no caches; nil if it can, or is to keep none.
+func (h *Host) checkCaches() error {
+	if len(h.o.Caches) == 0 || h.o.Systemd == nil {
+		return nil
+	}
+	if err := os.MkdirAll(h.path(cachesDir), 0o700); err != nil {
+		return err
+	}
+	if err := cachestore.TryOverlay(h.path(cachesDir)); err != nil {
+		return fmt.Errorf("overlayfs does not work in %s: %w", h.path(cachesDir), err)
+	}
+	return nil
+}

@@ -1,0 +1,162 @@
+package host_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/remuda-ci/remuda/internal/agent"
+	"github.com/remuda-ci/remuda/internal/host"
+	"github.com/remuda-ci/remuda/internal/lifecycle/cache"
+)
+
+// attachHere is agentd attach. The file in the place of a configuration has the options of the host.
+func attachHere(args []string) int {
+	data, err := os.ReadFile(args[1])
+	var o host.Options
+	if err == nil {
+		err = json.Unmarshal(data, &o)
+	}
+	var h *host.Host
+	if err == nil {
+		h, err = host.New(o)
+	}
+	if err == nil {
+		err = h.AttachNow(context.Background(), 7, args[5])
+	}
+	if err != nil {
+		os.Stderr.WriteString(err.Error() + "\n")
+		return 1
+	}
+	return 0
+}
+
+var goCache = cache.Spec{Name: "go", Paths: []string{"~/go/pkg/mod"}, Size: 64 << 20}
+
+// newCachingBed is a host that keeps a cache.
+func newCachingBed(t *testing.T, specs ...cache.Spec) *bed {
+	t.Helper()
+	return newBed(t, func(o *host.Options) {
+		o.Caches, o.Config = specs, filepath.Join(o.Dir, "../options.json")
+		data, err := json.Marshal(host.Options{Dir: o.Dir, Program: o.Program, Distribution: o.Distribution, Caches: o.Caches, Config: o.Config})
+		if err == nil {
+			err = os.WriteFile(o.Config, data, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// runWith begins a run whose jobs see the caches of a repository.
+func (b *bed) runWith(repository string) {
+	b.Helper()
+	b.register()
+	a := b.assignment()
+	a.CachesOf = repository
+	b.check(b.Listen(context.Background(), a))
+	b.until("the listener listens", func(s agent.Observed) bool { return s.Listener.Phase == agent.ListenerListening })
+}
+
+// endRun ends it, and keeps its caches or not.
+func (b *bed) endRun(keep bool) agent.Observed {
+	b.Helper()
+	b.check(b.Stop(context.Background()))
+	b.until("the listener ends", func(s agent.Observed) bool { return s.Listener.Phase == agent.ListenerExited })
+	b.check(os.Remove(b.path("runner/.runner")))
+	var names []string
+	if keep {
+		names = []string{"go", "npm"}
+	}
+	b.check(b.Clean(context.Background(), 8, names))
+	s := b.until("the clean-up ends", func(s agent.Observed) bool { return s.Cleaned.Phase != agent.PhaseRunning })
+	if s.Cleaned.Phase != agent.PhaseOK {
+		b.Fatalf("the clean-up failed: %s", s.Cleaned.Detail)
+	}
+	return s
+}
+
+const inCache = "home/go/pkg/mod/module"
+
+func TestCachesOutliveARun(t *testing.T) {
+	t.Parallel()
+	b := newCachingBed(t, goCache)
+	b.runWith("acme/app")
+	b.check(os.WriteFile(b.path(inCache), []byte("trusted"), 0o644))
+	b.check(os.WriteFile(b.path("home/elsewhere"), nil, 0o644))
+	s := b.endRun(true)
+	held := s.Caches.Held()
+	if len(held) != 1 || held[0].Key != goCache.Key("acme/app") || held[0].Bytes == 0 || s.CacheBytes != held[0].Bytes {
+		t.Fatalf("the host has the caches %v of %d bytes", held, s.CacheBytes)
+	}
+	if entries, err := os.ReadDir(b.path("home")); err != nil || len(entries) > 0 {
+		t.Fatalf("after the run the home has %v, %v", entries, err)
+	}
+
+	// The next run sees it, and what it changes is thrown away.
+	b.runWith("acme/app")
+	if content := b.read(inCache); content != "trusted" {
+		t.Fatalf("the next run sees %q", content)
+	}
+	b.check(os.WriteFile(b.path(inCache), []byte("poison"), 0o644))
+	b.endRun(false)
+	b.runWith("acme/app")
+	if content := b.read(inCache); content != "trusted" {
+		t.Fatalf("after a run whose caches are thrown away the next one sees %q", content)
+	}
+	b.endRun(false)
+
+	// Another repository has caches of its own.
+	b.runWith("acme/other")
+	if _, err := os.Lstat(b.path(inCache)); !errors.Is(err, fs.ErrNotExist) {
+		t.Fatalf("another repository sees the cache: %v", err)
+	}
+	b.endRun(true)
+}
+
+func TestCachesOfAnOwner(t *testing.T) {
+	t.Parallel()
+	shared := cache.Spec{Name: "npm", Paths: []string{"~/.npm"}, Size: 64 << 20, Scope: cache.ScopeOwner}
+	b := newCachingBed(t, goCache, shared)
+	b.runWith("acme") // a job-scoped host, whose job GitHub chooses
+	if _, err := os.Lstat(b.path("home/go")); !errors.Is(err, fs.ErrNotExist) {
+		t.Fatalf("the cache of a repository is attached for an owner: %v", err)
+	}
+	b.check(os.WriteFile(b.path("home/.npm/package"), []byte("1"), 0o644))
+	b.endRun(true)
+	b.runWith("acme/app")
+	if content := b.read("home/.npm/package"); content != "1" {
+		t.Fatalf("a repository of the owner sees %q", content)
+	}
+	b.endRun(false)
+}
+
+func TestCachesLeaveWithTheirConfiguration(t *testing.T) {
+	t.Parallel()
+	b := newCachingBed(t, goCache)
+	b.runWith("acme/app")
+	b.check(os.WriteFile(b.path(inCache), nil, 0o644))
+	b.endRun(true)
+	b.options.Caches = nil
+	b.reopen()
+	b.clean(8)
+	if _, err := os.Lstat(b.path("caches")); !errors.Is(err, fs.ErrNotExist) {
+		t.Fatalf("the store is left: %v", err)
+	}
+}
+
+func TestCachesThatCannotBeAttachedStopNoJob(t *testing.T) {
+	t.Parallel()
+	b := newCachingBed(t, goCache)
+	b.check(os.WriteFile(b.options.Config, []byte("{"), 0o600))
+	b.runWith("acme/app")
+	if log := b.read("logs/runner.log"); !strings.Contains(log, "unexpected end of JSON") {
+		t.Fatalf("the log does not say why the caches are missing: %s", log)
+	}
+	b.endRun(true)
+}

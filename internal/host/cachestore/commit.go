@@ -1,0 +1,315 @@
+package cachestore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/remuda-ci/remuda/internal/tree"
+)
+
+// mostLayers bounds the stack: each layer costs overlayfs a lookup for each name. Beyond it all layers are merged.
+const mostLayers = 8
+
+// Outcome is what became of one cache at the end of an assignment.
+type Outcome struct {
+	Name string `json:"name"`
+	// Committed: the next run begins with what this one has left. It is true of one that nothing has changed too.
+	Committed bool `json:"committed"`
+	// Reason is a sentence for the log.
+	Reason string `json:"reason"`
+	// Bytes is what the layers take now.
+	Bytes uint64 `json:"bytes"`
+}
+
+// Commit makes the views of the last assignment before this one the committed state of the caches of these names, and deletes all views. No process
+// of a job may be left. What is refused is discarded, by itself. An error says that the store does not work; then the views are gone or must be discarded.
+func (s *Store) Commit(ctx context.Context, assignment int64, names []string) ([]Outcome, error) {
+	v := s.loadView()
+	if err := s.Hide(); err != nil {
+		return nil, fmt.Errorf("commit caches: %w", err)
+	}
+	var outcomes []Outcome
+	for _, c := range v.Caches {
+		if !slices.Contains(names, c.Name) {
+			continue
+		}
+		o, err := s.commit(ctx, v, c, assignment)
+		if err != nil {
+			var refusal *RefusedError
+			if !errors.As(err, &refusal) && !errors.Is(err, ErrCorrupt) {
+				return outcomes, fmt.Errorf("commit cache %s: %w", c.Name, err)
+			}
+			o = Outcome{Name: c.Name, Reason: err.Error()}
+			if errors.Is(err, ErrCorrupt) {
+				if err := s.drop(c.Key, err); err != nil {
+					return outcomes, err
+				}
+			}
+		}
+		outcomes = append(outcomes, o)
+	}
+	return outcomes, s.Discard()
+}
+
+func (s *Store) commit(ctx context.Context, v view, c attached, assignment int64) (Outcome, error) {
+	if err := s.mayCommit(v, c, assignment); err != nil {
+		return Outcome{}, err
+	}
+	var needed uint64
+	for n := range c.Targets {
+		changes := s.o.Mechanism.changes(s.viewDir(c.Key, n))
+		size, err := measure(changes, c.Size)
+		if errors.Is(err, fs.ErrNotExist) {
+			return Outcome{}, refused("a commit of it was interrupted")
+		}
+		if err != nil {
+			return Outcome{}, err
+		}
+		needed += size
+	}
+	if needed > c.Size {
+		return Outcome{}, refused("it has more than %d MiB, which is its size", c.Size>>20)
+	}
+	if err := ctx.Err(); err != nil {
+		return Outcome{}, err
+	}
+	return s.commitMeasured(c)
+}
+
+// mayCommit refuses a view that does not begin where the committed state is: then another commit came between.
+func (s *Store) mayCommit(v view, c attached, assignment int64) error {
+	st, err := s.load(c.Key)
+	switch {
+	case v.Mechanism != s.o.Mechanism.Name() || v.BootID != s.o.BootID:
+		return refused("its view was made in another boot")
+	case v.Assignment >= assignment:
+		return refused("its view is of assignment %d, and what has ended is before %d", v.Assignment, assignment)
+	case errors.Is(err, fs.ErrNotExist) && len(c.Base) == 0:
+		return nil
+	case errors.Is(err, fs.ErrNotExist):
+		return refused("it was deleted while the run had it")
+	case err != nil:
+		return err
+	case !slices.Equal(st.Layers, c.Base):
+		return refused("it was changed while the run had it")
+	}
+	return nil
+}
+
+// commitMeasured makes the changes a layer, and then that layer part of the committed state, in one write.
+func (s *Store) commitMeasured(c attached) (Outcome, error) {
+	below, err := s.shownBy(c.Key, c.Base)
+	if err != nil {
+		return Outcome{}, err
+	}
+	l, leftOut, err := s.seal(c, below)
+	if err != nil {
+		return Outcome{}, err
+	}
+	layers := c.Base
+	switch {
+	case !s.o.Mechanism.layered():
+		layers = []layer{l}
+	case l.Files > 0:
+		layers = append([]layer{l}, c.Base...)
+	case len(c.Base) == 0:
+		return Outcome{Name: c.Name, Committed: true, Reason: "the run has left nothing in it"}, nil
+	}
+	st := state{Name: c.Name, Paths: len(c.Targets), Keep: c.Keep, Layers: layers, CommittedAt: time.Now().UTC().Round(0), BootID: s.o.BootID}
+	if len(layers) > mostLayers || st.bytes() > c.Size {
+		if st.Layers, err = s.merge(c, layers); err != nil {
+			return Outcome{}, err
+		}
+	}
+	if st.bytes() > c.Size {
+		return Outcome{}, refused("it has %d MiB, and its size is %d MiB", st.bytes()>>20, c.Size>>20)
+	}
+	if err := s.save(c.Key, st); err != nil {
+		return Outcome{}, err
+	}
+	reason := fmt.Sprintf("the run has changed %d files", l.Files)
+	if leftOut > 0 {
+		reason += fmt.Sprintf("; %d that are no plain files were left out", leftOut)
+	}
+	return Outcome{Name: c.Name, Committed: true, Reason: reason, Bytes: st.bytes()}, nil
+}
+
+// seal moves the changes of a view into a layer.
+func (s *Store) seal(c attached, below shownBelow) (l layer, leftOut int, err error) {
+	l.ID = newID()
+	if err := os.MkdirAll(s.path(c.Key, l.ID), 0o700); err != nil {
+		return l, 0, err
+	}
+	list, err := newListWriter(s.path(c.Key, l.ID+".list"))
+	if err != nil {
+		return l, 0, err
+	}
+	for n := range c.Targets {
+		from := s.o.Mechanism.changes(s.viewDir(c.Key, n))
+		list.prefix = strconv.Itoa(n) + "/"
+		sealing := sealer{owner: s.o.Owner, overlay: s.o.Mechanism.layered(), list: list}
+		if sealing.overlay {
+			sealing.below = func(path string) (shown, bool) { return below.find(list.prefix + path) }
+		}
+		if err := sealing.seal(from); err != nil {
+			list.close()
+			return l, 0, err
+		}
+		l.Bytes += sealing.done.bytes
+		leftOut += sealing.done.leftOut
+		if err := os.Rename(from, s.path(c.Key, l.ID, strconv.Itoa(n))); err != nil {
+			list.close()
+			return l, 0, err
+		}
+	}
+	l.Files = list.lines
+	l.Digest, err = list.close()
+	return l, leftOut, err
+}
+
+// shown is what a layer has at a path.
+type shown struct {
+	line line
+	at   string // where the file is
+}
+
+// shownBelow is the content of a stack of layers, the newest first.
+type shownBelow []map[string]shown
+
+// shownBy reads the lists of some layers.
+func (s *Store) shownBy(key string, layers []layer) (shownBelow, error) {
+	var all shownBelow
+	for _, l := range layers {
+		m := make(map[string]shown, l.Files)
+		err := readList(s.path(key, l.ID+".list"), l.Digest, func(one line) error {
+			path := one.path
+			_, one.path, _ = strings.Cut(path, "/")
+			m[path] = shown{one, s.path(key, l.ID, path)}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, m)
+	}
+	return all, nil
+}
+
+// find returns what the stack shows at a path ("N/path").
+func (b shownBelow) find(path string) (shown, bool) {
+	for _, layer := range b {
+		if have, ok := layer[path]; ok {
+			return have, have.line.kind != kindWhiteout
+		}
+		for dir := filepath.Dir(path); strings.Contains(dir, "/"); dir = filepath.Dir(dir) {
+			if have, ok := layer[dir]; ok && have.line.kind != kindDirectory {
+				return shown{}, false
+			}
+		}
+	}
+	return shown{}, false
+}
+
+// merge makes one layer of all: it links the files that the stack shows. The layers themselves stay, for the committed state that names them.
+func (s *Store) merge(c attached, layers []layer) ([]layer, error) {
+	stack, err := s.shownBy(c.Key, layers)
+	if err != nil {
+		return nil, err
+	}
+	merged := layer{ID: newID()}
+	for n := range c.Targets {
+		if err := os.MkdirAll(s.path(c.Key, merged.ID, strconv.Itoa(n)), 0o755); err != nil {
+			return nil, err
+		}
+		if err := os.Chown(s.path(c.Key, merged.ID, strconv.Itoa(n)), s.o.Owner.UID, s.o.Owner.GID); err != nil {
+			return nil, err
+		}
+	}
+	list, err := newListWriter(s.path(c.Key, merged.ID+".list"))
+	if err != nil {
+		return nil, err
+	}
+	m := merger{owner: s.o.Owner, dir: s.path(c.Key, merged.ID), list: list, inodes: map[uint64]bool{}}
+	for _, path := range stack.paths() {
+		have, ok := stack.find(path)
+		if !ok {
+			continue
+		}
+		have.line.path = path
+		if err := m.add(have); err != nil {
+			list.close()
+			return nil, err
+		}
+	}
+	merged.Bytes, merged.Files = m.bytes, list.lines
+	if merged.Digest, err = list.close(); err != nil {
+		return nil, err
+	}
+	return []layer{merged}, nil
+}
+
+// paths are all paths of a stack in the order of walker.
+func (b shownBelow) paths() []string {
+	all := map[string]bool{}
+	for _, layer := range b {
+		for path := range layer {
+			all[path] = true
+		}
+	}
+	paths := make([]string, 0, len(all))
+	for path := range all {
+		paths = append(paths, path)
+	}
+	slices.SortFunc(paths, walkOrder)
+	return paths
+}
+
+// walkOrder compares paths by their elements: what is in a directory comes right after it.
+func walkOrder(a, b string) int {
+	return slices.Compare(strings.Split(a, "/"), strings.Split(b, "/"))
+}
+
+type merger struct {
+	owner  tree.Owner
+	dir    string
+	list   *listWriter
+	inodes map[uint64]bool
+	bytes  uint64
+}
+
+func (m *merger) add(have shown) error {
+	to, l := filepath.Join(m.dir, have.line.path), have.line
+	var st unix.Stat_t
+	if err := unix.Lstat(have.at, &st); err != nil {
+		return fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	switch l.kind {
+	case kindDirectory, kindOpaque:
+		l.kind = kindDirectory
+		err := os.Mkdir(to, 0o700)
+		err = cmp.Or(err, os.Chown(to, m.owner.UID, m.owner.GID), os.Chmod(to, fs.FileMode(l.mode)))
+		if err != nil {
+			return err
+		}
+	default:
+		if err := os.Link(have.at, to); err != nil { // of a symbolic link it is the link itself
+			return err
+		}
+	}
+	if !m.inodes[st.Ino] {
+		m.bytes += takes(st)
+	}
+	m.inodes[st.Ino] = true
+	return m.list.add(l)
+}

@@ -1,0 +1,238 @@
+// Package cachestore keeps the caches of a host: directories of jobs that outlive the run.
+//
+// A run never writes to a cache. It works on a view of its own (Attach), which begins as the committed state and is copied on write. When the run
+// is over and nothing of it is left running, the view becomes the next committed state (Commit) or is deleted (Discard).
+//
+// The committed state is a stack of layers. A layer is a tree that never changes, with a list of what is in it. It is what one run left, checked
+// and stripped of all that is not plain content (see seal). Below the directory of the store, which only root or the agent's own user may enter, are
+//
+//	KEY/current     the committed state: its layers and the digest of each one's list; replaced as a whole
+//	KEY/ID/N        a layer: the tree of the cache's path number N
+//	KEY/ID.list     what is in it
+//	view.json       what is attached, and where
+//	view/KEY/N      what the run sees at a path, or with overlayfs what it has changed
+//
+// A crash at any step leaves the last committed state: what current does not name is deleted later, and a view is never used twice.
+package cachestore
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/remuda-ci/remuda/internal/logkey"
+	"github.com/remuda-ci/remuda/internal/safefile"
+	"github.com/remuda-ci/remuda/internal/tree"
+)
+
+// Options configure a store. All are required, except Logger.
+type Options struct {
+	// Dir is the directory of the store. It is made if it is missing.
+	Dir string
+	// Owner is the user of jobs. All content of a cache belongs to it.
+	Owner tree.Owner
+	// BootID identifies this boot of the machine.
+	BootID string
+	// Mechanism is how views are made.
+	Mechanism Mechanism
+	// MinimumFree is what Evict keeps free on the disk, in bytes.
+	MinimumFree uint64
+	Logger      hclog.Logger
+}
+
+// Store is the caches of one host. Only one process at a time may change it.
+type Store struct {
+	o   Options
+	log hclog.Logger
+}
+
+// New returns the store in a directory.
+func New(o Options) (*Store, error) {
+	if !filepath.IsAbs(o.Dir) || filepath.Clean(o.Dir) != o.Dir {
+		return nil, fmt.Errorf("open caches: %q is not a clean absolute path", o.Dir)
+	}
+	if o.Mechanism == nil {
+		return nil, errors.New("open caches: no mechanism for views is given")
+	}
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("open caches: %w", err)
+	}
+	return &Store{o: o, log: cmp.Or(o.Logger, hclog.NewNullLogger())}, nil
+}
+
+// MaxCaches is how many caches a host keeps: those that were used last. The report of a host names them all.
+const MaxCaches = 16
+
+// Cache is what a host may keep for some of its runs.
+type Cache struct {
+	// Key identifies the cache on its host: 16 hexadecimal digits, which differ for each trust key, scope and name.
+	Key  string `json:"key"`
+	Name string `json:"name"`
+	// Targets are the directories of a job, as absolute paths below its home.
+	Targets []string `json:"targets"`
+	// Size is the most that a committed state may have, in bytes.
+	Size uint64 `json:"size"`
+	// Keep is how long after its last use the cache is kept.
+	Keep time.Duration `json:"keep"`
+}
+
+var validKey = regexp.MustCompile(`^[0-9a-f]{16}$`)
+
+func (c Cache) check() error {
+	switch {
+	case !validKey.MatchString(c.Key):
+		return fmt.Errorf("cache %q: its key %q is not 16 hexadecimal digits", c.Name, c.Key)
+	case len(c.Targets) == 0:
+		return fmt.Errorf("cache %q has no path", c.Name)
+	}
+	return nil
+}
+
+// Held is what the host has of one cache.
+type Held struct {
+	Key  string
+	Name string
+	// Bytes is what its layers take on the disk.
+	Bytes               uint64
+	Layers              int
+	CommittedAt, UsedAt time.Time
+	keep                time.Duration
+}
+
+// state is the content of KEY/current.
+type state struct {
+	Name  string        `json:"name"`
+	Paths int           `json:"paths"`
+	Keep  time.Duration `json:"keep"`
+	// Layers are the layers, the newest first.
+	Layers      []layer   `json:"layers"`
+	CommittedAt time.Time `json:"committedAt"`
+	// BootID is the boot in which the layers were written, or last compared with their lists.
+	BootID string `json:"bootId"`
+}
+
+// layer is one layer of a committed state.
+type layer struct {
+	ID string `json:"id"`
+	// Digest is the SHA-256 of its list, in hexadecimal digits.
+	Digest string `json:"digest"`
+	Bytes  uint64 `json:"bytes"`
+	Files  int    `json:"files"`
+}
+
+func (s state) bytes() (sum uint64) {
+	for _, l := range s.Layers {
+		sum += l.Bytes
+	}
+	return sum
+}
+
+func (s *Store) path(elem ...string) string {
+	return filepath.Join(append([]string{s.o.Dir}, elem...)...)
+}
+
+// load reads the committed state of a cache. There is none: fs.ErrNotExist.
+func (s *Store) load(key string) (state, error) {
+	data, err := safefile.Read(s.path(key, currentFile))
+	if err != nil {
+		return state{}, err
+	}
+	var st state
+	if err := json.Unmarshal(data, &st); err != nil {
+		return state{}, fmt.Errorf("cache %s: %w: %w", key, ErrCorrupt, err)
+	}
+	return st, st.check(key)
+}
+
+// check refuses a state that this package has not written.
+func (s state) check(key string) error {
+	for _, l := range s.Layers {
+		if !validKey.MatchString(l.ID) {
+			return fmt.Errorf("cache %s: %w: it has a layer %q", key, ErrCorrupt, l.ID)
+		}
+	}
+	if s.Paths < 1 || len(s.Layers) == 0 {
+		return fmt.Errorf("cache %s: %w: it has no layer", key, ErrCorrupt)
+	}
+	return nil
+}
+
+const currentFile = "current"
+
+// save replaces the committed state. Until then the old one holds.
+func (s *Store) save(key string, st state) error {
+	data, err := json.Marshal(st)
+	if err != nil {
+		return err
+	}
+	return safefile.Replace(s.path(key, currentFile), data, 0o600, true)
+}
+
+// ErrCorrupt means that a committed state is not what was committed. Such a cache is deleted.
+var ErrCorrupt = errors.New("the cache is not what was committed")
+
+// Held lists the caches of the host, those that were used last first. What cannot be read is left out.
+func (s *Store) Held() ([]Held, error) {
+	keys, err := s.keys()
+	if err != nil {
+		return nil, err
+	}
+	var held []Held
+	for _, key := range keys {
+		st, err := s.load(key)
+		info, statErr := os.Stat(s.path(key, currentFile))
+		if err != nil || statErr != nil {
+			continue
+		}
+		held = append(held, Held{
+			Key: key, Name: st.Name, Bytes: st.bytes(), Layers: len(st.Layers), CommittedAt: st.CommittedAt, UsedAt: info.ModTime(), keep: st.Keep,
+		})
+	}
+	slices.SortStableFunc(held, func(a, b Held) int { return b.UsedAt.Compare(a.UsedAt) })
+	return held, nil
+}
+
+// keys are the names of all caches, whole or not.
+func (s *Store) keys() ([]string, error) {
+	entries, err := os.ReadDir(s.o.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("list caches: %w", err)
+	}
+	var keys []string
+	for _, e := range entries {
+		if validKey.MatchString(e.Name()) {
+			keys = append(keys, e.Name())
+		}
+	}
+	return keys, nil
+}
+
+// Remove deletes a cache. One that is not there is no error.
+func (s *Store) Remove(key string) error {
+	if !validKey.MatchString(key) {
+		return fmt.Errorf("delete cache: %q is not a key", key)
+	}
+	// Without its state it is no cache any more, also if the rest cannot be deleted.
+	if err := os.Remove(s.path(key, currentFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("delete cache %s: %w", key, err)
+	}
+	if err := tree.Remove(s.path(key)); err != nil {
+		return fmt.Errorf("delete cache %s: %w", key, err)
+	}
+	return nil
+}
+
+// drop deletes a cache for a reason.
+func (s *Store) drop(key string, why error) error {
+	s.log.Warn("cache dropped", logkey.Cache, key, logkey.Reason, why)
+	return s.Remove(key)
+}

@@ -1,0 +1,294 @@
+package cachestore
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/remuda-ci/remuda/internal/logkey"
+	"github.com/remuda-ci/remuda/internal/safefile"
+	"github.com/remuda-ci/remuda/internal/tree"
+)
+
+// view is the content of view.json: what is, or is about to be, attached.
+type view struct {
+	Assignment int64      `json:"assignment"`
+	BootID     string     `json:"bootId"`
+	Mechanism  string     `json:"mechanism"`
+	Caches     []attached `json:"caches"`
+}
+
+// attached is a cache in a view, with the committed state that it began as.
+type attached struct {
+	Cache
+	Base []layer `json:"base,omitempty"`
+}
+
+const (
+	viewFile = "view.json"
+	viewDir  = "view"
+)
+
+func (s *Store) viewDir(key string, n int) string { return s.path(viewDir, key, strconv.Itoa(n)) }
+
+// loadView reads what is attached; the zero view if nothing is, or if the file cannot be read.
+func (s *Store) loadView() (v view) {
+	data, err := safefile.Read(s.path(viewFile))
+	if err != nil || json.Unmarshal(data, &v) != nil {
+		return view{}
+	}
+	for _, c := range v.Caches {
+		if c.check() != nil {
+			return view{}
+		}
+	}
+	return v
+}
+
+// Attach gives an assignment views of its caches below home, the home directory of jobs, in which no job of the assignment has run yet. It does
+// nothing if the assignment has them already. A cache that cannot be attached is left out: the job goes on without it. The names of those that
+// are attached are returned, and what went wrong with others.
+func (s *Store) Attach(ctx context.Context, assignment int64, home string, caches []Cache) (names []string, err error) {
+	if v := s.loadView(); v.Assignment == assignment && v.BootID == s.o.BootID && len(v.Caches) > 0 {
+		return v.names(), nil
+	}
+	if err := s.Discard(); err != nil {
+		return nil, fmt.Errorf("attach caches: %w", err)
+	}
+	v := view{Assignment: assignment, BootID: s.o.BootID, Mechanism: s.o.Mechanism.Name()}
+	var wrong []error
+	for _, c := range caches {
+		base, err := s.makeView(ctx, c)
+		if err != nil {
+			wrong = append(wrong, fmt.Errorf("attach cache %s: %w", c.Name, err))
+			continue
+		}
+		v.Caches = append(v.Caches, attached{c, base})
+	}
+	// It is written before anything is shown, so that whatever is shown can be hidden.
+	if err := s.saveView(v); err != nil {
+		return nil, errors.Join(append(wrong, fmt.Errorf("attach caches: %w", err))...)
+	}
+	for _, c := range v.Caches {
+		if err := s.show(home, c); err != nil {
+			wrong = append(wrong, fmt.Errorf("attach cache %s: %w", c.Name, err))
+			continue
+		}
+		names = append(names, c.Name)
+	}
+	return names, errors.Join(wrong...)
+}
+
+func (v view) names() (names []string) {
+	for _, c := range v.Caches {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+func (s *Store) saveView(v view) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return safefile.Replace(s.path(viewFile), data, 0o600, false)
+}
+
+// makeView makes the view of one cache. Its base is the committed state, which this use makes the one that was used last.
+func (s *Store) makeView(ctx context.Context, c Cache) (base []layer, err error) {
+	if err := errors.Join(c.check(), ctx.Err()); err != nil {
+		return nil, err
+	}
+	st, err := s.load(c.Key)
+	if err == nil && st.BootID != s.o.BootID { // Verify did not come to it
+		err = s.verify(ctx, c.Key)
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err == nil && st.Paths != len(c.Targets):
+		if err := s.drop(c.Key, errors.New("the pool has other paths for it now")); err != nil {
+			return nil, err
+		}
+	case errors.Is(err, ErrCorrupt):
+		if err := s.drop(c.Key, err); err != nil {
+			return nil, err
+		}
+	case err != nil:
+		return nil, err
+	default:
+		base = st.Layers
+		now := time.Now()
+		if err := os.Chtimes(s.path(c.Key, currentFile), now, now); err != nil {
+			return nil, err
+		}
+	}
+	for n := range c.Targets {
+		dir := s.viewDir(c.Key, n)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return nil, err
+		}
+		if err := s.o.Mechanism.make(dir, s.layerDirs(c.Key, base, n), s.o.Owner); err != nil {
+			return nil, errors.Join(err, tree.Remove(s.path(viewDir, c.Key)))
+		}
+	}
+	return base, nil
+}
+
+// layerDirs are the trees of a path in some layers.
+func (s *Store) layerDirs(key string, layers []layer, n int) (dirs []string) {
+	for _, l := range layers {
+		dirs = append(dirs, s.path(key, l.ID, strconv.Itoa(n)))
+	}
+	return dirs
+}
+
+// show lets the run see a cache, all of its paths or none.
+func (s *Store) show(home string, c attached) error {
+	for n, target := range c.Targets {
+		err := s.showAt(home, target, s.viewDir(c.Key, n), s.layerDirs(c.Key, c.Base, n))
+		if err != nil {
+			return errors.Join(err, s.hide(c.Cache))
+		}
+	}
+	return nil
+}
+
+func (s *Store) showAt(home, target, dir string, layers []string) error {
+	f, err := s.makeTarget(home, target)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return s.o.Mechanism.show(dir, layers, f)
+}
+
+// makeTarget makes a directory below home, with those above it, that belong to the user of jobs. It follows no link below home.
+func (s *Store) makeTarget(home, target string) (*os.File, error) {
+	below, ok := strings.CutPrefix(target, home+"/")
+	if !ok {
+		return nil, fmt.Errorf("%s is not below the home directory %s", target, home)
+	}
+	dir, err := os.Open(home)
+	if err != nil {
+		return nil, err
+	}
+	at := home
+	for name := range strings.SplitSeq(below, "/") {
+		at = filepath.Join(at, name)
+		next, err := s.makeDirectory(dir, name, at)
+		dir.Close()
+		if err != nil {
+			return nil, fmt.Errorf("make %s: %w", at, err)
+		}
+		dir = next
+	}
+	return dir, nil
+}
+
+func (s *Store) makeDirectory(parent *os.File, name, path string) (*os.File, error) {
+	err := unix.Mkdirat(int(parent.Fd()), name, 0o755)
+	made := err == nil
+	if err != nil && !errors.Is(err, unix.EEXIST) {
+		return nil, err
+	}
+	fd, err := unix.Openat(int(parent.Fd()), name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	if made {
+		if err := unix.Fchown(fd, s.o.Owner.UID, s.o.Owner.GID); err != nil {
+			unix.Close(fd)
+			return nil, err
+		}
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}
+
+func (s *Store) hide(c Cache) (err error) {
+	for _, target := range c.Targets {
+		err = errors.Join(err, s.o.Mechanism.hide(target))
+	}
+	return err
+}
+
+// Hide ends that the run sees its caches. Its changes stay, for Commit.
+func (s *Store) Hide() (err error) {
+	for _, c := range s.loadView().Caches {
+		err = errors.Join(err, s.hide(c.Cache))
+	}
+	return err
+}
+
+// Discard deletes the views, with all that the run has changed.
+func (s *Store) Discard() error {
+	if err := s.Hide(); err != nil {
+		return fmt.Errorf("discard caches: %w", err)
+	}
+	err := os.Remove(s.path(viewFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	if err := errors.Join(err, tree.Remove(s.path(viewDir))); err != nil {
+		return fmt.Errorf("discard caches: %w", err)
+	}
+	return s.sweep()
+}
+
+// sweep deletes what no committed state names: what a crash has left.
+func (s *Store) sweep() error {
+	keys, err := s.keys()
+	if err != nil {
+		return err
+	}
+	for _, key := range keys {
+		st, err := s.load(key)
+		if err != nil {
+			s.log.Warn("cache dropped", logkey.Cache, key, logkey.Reason, err)
+			if err := s.Remove(key); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := s.sweepCache(key, st); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) sweepCache(key string, st state) error {
+	entries, err := os.ReadDir(s.path(key))
+	if err != nil {
+		return err
+	}
+	named := map[string]bool{currentFile: true}
+	for _, l := range st.Layers {
+		named[l.ID], named[l.ID+".list"] = true, true
+	}
+	for _, e := range entries {
+		if !named[e.Name()] {
+			if err := tree.Remove(s.path(key, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// newID is the name of a new layer.
+func newID() string {
+	id := make([]byte, 8)
+	_, _ = rand.Read(id) // never fails
+	return hex.EncodeToString(id)
+}
