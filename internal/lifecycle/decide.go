@@ -7,6 +7,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle/fleethold"
 	"github.com/remuda-ci/remuda/internal/lifecycle/restored"
 	"github.com/remuda-ci/remuda/internal/lifecycle/silence"
+	"github.com/remuda-ci/remuda/internal/lifecycle/statement"
 )
 
 // Facts are what is known about one host. An absent fact is unknown, never false: a host without a report is
@@ -75,6 +76,10 @@ type Decision struct {
 	EndedAt time.Time
 	// Hold is until when ActionHold keeps the host for the fleet's hold; zero takes the mark away.
 	Hold time.Time
+	// AgentKey is the key that the host binds with this decision; empty: none.
+	AgentKey statement.Key
+	// Statement is the verified statement of the reset that led to this decision.
+	Statement string
 }
 
 // Decide is the one decision function of a host's life. It is pure and total:

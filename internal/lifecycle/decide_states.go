@@ -78,6 +78,7 @@ func (v decider) becomesReady() (Decision, bool) {
 // readied makes the host ready, and says when it is looked at next.
 func (v decider) readied(why Reason) Decision {
 	d := act(ActionReady, why)
+	d.AgentKey = v.newKey()
 	if v.Request != nil && v.Request.Unattended {
 		d.CheckAt = v.now.Add(v.p.UnattendedTimeout)
 	}
@@ -240,8 +241,19 @@ func (v decider) needsToken() bool {
 	return r.Registration == nil || (!r.Registration.ExpiresAt.IsZero() && reached(r.Registration.ExpiresAt, v.now))
 }
 
-// clean decides for a host that may serve again if its pool's rules allow it.
+// clean decides for a host that says that it is clean.
 func (v decider) clean() Decision {
+	proof, refused := v.proof()
+	if refused.Given() {
+		return terminate(refused)
+	}
+	d := v.cleaned()
+	d.AgentKey, d.Statement = v.newKey(), proof
+	return d
+}
+
+// cleaned decides for a clean host, which may serve again if its pool's rules allow it.
+func (v decider) cleaned() Decision {
 	r := v.Record
 	switch {
 	case v.p.Reuse == ReuseNone && !r.Unused():
@@ -277,7 +289,9 @@ func (v decider) advised() bool { return v.Report != nil && !v.Report.RebalanceA
 func (v decider) removalFailed() Decision {
 	r := v.Record
 	if !v.Report.Cause.external() {
-		return terminate(v.failed(ReasonCleanUpFailed, "deregistration or clean-up failed"))
+		d := terminate(v.failed(ReasonCleanUpFailed, "deregistration or clean-up failed"))
+		d.Statement = v.proofOfFailure()
+		return d
 	}
 	end := r.ReleasedAt.Add(v.p.ExternalTimeout)
 	switch {

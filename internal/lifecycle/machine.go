@@ -1,6 +1,10 @@
 package lifecycle
 
-import "time"
+import (
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle/statement"
+)
 
 // MachineState is what the cloud says of a machine.
 type MachineState string
@@ -134,6 +138,9 @@ type Event struct {
 	// Since is when the time began that the event ends: a request was made, a job was queued before it starts or is refused, and started
 	// before it ends.
 	Since time.Time `json:"since,omitzero"`
+	// Statement is the signed statement of the reset after which the event came, and AgentKey the key by which it was verified.
+	Statement string        `json:"statement,omitempty"`
+	AgentKey  statement.Key `json:"agentKey,omitempty"`
 }
 
 // HostHistory is what is left of the history of one host, oldest first.

@@ -41,6 +41,7 @@ const (
 	ReasonPreparationTimeout    ReasonCode = "preparation_timeout"
 	ReasonCleanUpTimeout        ReasonCode = "clean_up_timeout"
 	ReasonCleanUpFailed         ReasonCode = "clean_up_failed"
+	ReasonStatementRefused      ReasonCode = "statement_refused" // the signed statement of its clean-up is missing or wrong
 	ReasonRemoveToken           ReasonCode = "remove_token"
 	ReasonDeregistrationDelayed ReasonCode = "deregistration_delayed"
 	ReasonDeregistrationTimeout ReasonCode = "deregistration_timeout"

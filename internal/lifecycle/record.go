@@ -10,6 +10,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle/cache"
 	"github.com/remuda-ci/remuda/internal/lifecycle/fleethold"
 	"github.com/remuda-ci/remuda/internal/lifecycle/meter"
+	"github.com/remuda-ci/remuda/internal/lifecycle/statement"
 )
 
 // Record is the truth about one host. Only controld writes it, always under a condition; the host's agent
@@ -81,6 +82,10 @@ type Record struct {
 	Standby *Standby `json:"standby,omitempty"`
 	// StandbyFailed: the last registration ahead of need failed, so the host waits without one until it has served a run.
 	StandbyFailed bool `json:"standbyFailed,omitempty"`
+
+	// AgentKey is the public key of the host's agent, as it was before the first job. It never changes. Empty: the agent is an older
+	// one, or a job ran before its key was known. Then its clean-ups have no statement that counts.
+	AgentKey statement.Key `json:"agentKey,omitempty"`
 
 	// PooledAt is set while the host may be claimed.
 	PooledAt time.Time `json:"pooledAt,omitzero"`

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle/cache"
+	"github.com/remuda-ci/remuda/internal/lifecycle/statement"
 )
 
 // Bounds of what an agent may write. A report is untrusted input: a job that
@@ -49,6 +50,10 @@ type Report struct {
 	// Caches is what the host has of caches, and CacheBytes what all of its caches take, with those that Caches has no room for.
 	Caches     cache.List `json:"caches,omitempty"`
 	CacheBytes int64      `json:"cacheBytes,omitempty"`
+	// AgentKey is the public key of the agent, while the record has another one or none.
+	AgentKey statement.Key `json:"agentKey,omitempty"`
+	// Statement is the signed statement of the clean-up that Signal speaks of, until the host is pooled.
+	Statement string `json:"statement,omitempty"`
 }
 
 // Check returns what is wrong with a report, as it stands in the store at now:
@@ -75,6 +80,10 @@ func (p Report) Check(now time.Time) error {
 		return p.malformed("runnerVersion", fmt.Sprintf("is longer than %d bytes", MaxShortText))
 	case p.CacheBytes < 0:
 		return p.malformed("cacheBytes", "is negative")
+	case p.AgentKey != "" && !p.AgentKey.Valid():
+		return p.malformed("agentKey", "is no public key of ed25519")
+	case len(p.Statement) > statement.MaxEnvelope:
+		return p.malformed("statement", fmt.Sprintf("is longer than %d bytes", statement.MaxEnvelope))
 	case p.HeartbeatAt.After(now.Add(MaxAhead)):
 		return p.malformed("heartbeatAt", fmt.Sprintf("is more than %s ahead", MaxAhead))
 	}

@@ -273,6 +273,9 @@ func Apply(r Record, d Decision, now time.Time, p Policy) (Record, error) {
 	if err != nil {
 		return r, err
 	}
+	if d.AgentKey != "" {
+		n.AgentKey = d.AgentKey
+	}
 	switch d.Action {
 	case ActionReady:
 		n.ready(now, d, p)

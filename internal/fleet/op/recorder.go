@@ -140,6 +140,9 @@ func TransitionEvent(before, after lifecycle.Record, d lifecycle.Decision, now t
 		RequestID: after.RequestID, Assignment: after.Assignment, Action: d.Action,
 		From: before.Condition(), To: after.Condition(), Reason: d.Reason, Code: d.Code,
 	}
+	if d.Statement != "" {
+		e.Statement, e.AgentKey = d.Statement, after.AgentKey
+	}
 	if e.RunID == "" {
 		e.RunID, e.RequestID = before.RunID, before.RequestID
 	}

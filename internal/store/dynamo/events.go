@@ -56,7 +56,7 @@ func (s *Store) AddEvents(ctx context.Context, added []event) error {
 func fitting(added []event) int {
 	bytes := 0
 	for n, e := range added {
-		bytes += 300 + len(e.Reason) + len(e.Repository) + len(e.RunID) + len(e.RequestID) // 300: names and the rest
+		bytes += 300 + len(e.Reason) + len(e.Repository) + len(e.RunID) + len(e.RequestID) + len(e.Statement) // 300: names and the rest
 		if n == maxEvents || n > 0 && bytes > maxEventBytes {
 			return n
 		}

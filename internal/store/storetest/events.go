@@ -25,6 +25,7 @@ func fullEvent(reason string) lifecycle.Event {
 	return lifecycle.Event{
 		At: start, InstanceID: "i-a", Repository: repository, RunID: runID, RequestID: "request-1", Pool: "default", Assignment: 3,
 		Action: lifecycle.ActionReady, From: "created", To: "running", Reason: reason, JobID: 1 << 40, JobName: "build (1)", Since: start.Add(-time.Minute),
+		Statement: `{"payload": "e30="}`, AgentKey: "key",
 	}
 }
 

@@ -27,6 +27,7 @@ func fullReport(hostKey string) lifecycle.Report {
 		Signal: lifecycle.SignalRegFailed, Cause: lifecycle.CauseGitHub, Detail: "line 1\nline 2\t\"quoted\"",
 		RunID: "17", Busy: true, RegisteredAt: start.Add(time.Second), Jobs: 5, RunnerVersion: "2.330.0", InterruptionAt: start.Add(2 * time.Minute), RebalanceAt: start.Add(time.Minute),
 		Caches: "00000000000000aa:17:1772000000", CacheBytes: 18,
+		AgentKey: "key", Statement: `{"payload": "e30="}`,
 	}
 }
 
