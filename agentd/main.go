@@ -15,7 +15,6 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
-	"strings"
 	"syscall"
 
 	"github.com/remuda-ci/remuda/internal/host/forkcheck"
@@ -69,7 +68,7 @@ const usage = `usage: agentd --config FILE
 Units of agentd's own run, as root or as the runner's user:
        agentd prepare --config FILE
        agentd attach --config FILE --assignment N --of REPOSITORY|OWNER
-       agentd clean --config FILE --assignment N [--keep-caches NAME,NAME]
+       agentd clean --config FILE --assignment N
        agentd check-metadata
 
 The job-started hook's, in a job:
@@ -82,7 +81,6 @@ type order struct {
 	config     string
 	assignment int64
 	of         string // whose caches are attached
-	keepCaches string // the names of caches, with commas between
 }
 
 func command(ctx context.Context, args []string) error {
@@ -123,7 +121,7 @@ func command(ctx context.Context, args []string) error {
 	case o.what == "attach":
 		return h.AttachNow(ctx, o.assignment, o.of)
 	}
-	return h.CleanNow(ctx, o.assignment, o.keptCaches())
+	return h.CleanNow(ctx, o.assignment)
 }
 
 // readOrder reads a command, and flags before or after it.
@@ -135,7 +133,6 @@ func readOrder(args []string) (order, error) {
 	version := flags.Bool("version", false, "print the version")
 	flags.Int64Var(&o.assignment, "assignment", 0, "the assignment that ended or begins")
 	flags.StringVar(&o.of, "of", "", "the repository or owner whose caches are attached")
-	flags.StringVar(&o.keepCaches, "keep-caches", "", "the names of the caches that become what the run has left in them, with commas between")
 	err := flags.Parse(args)
 	if err == nil && flags.NArg() > 0 {
 		o.what = flags.Arg(0)
@@ -152,13 +149,6 @@ func readOrder(args []string) (order, error) {
 		return o, err
 	}
 	return o, nil
-}
-
-func (o order) keptCaches() []string {
-	if o.keepCaches == "" {
-		return nil
-	}
-	return strings.Split(o.keepCaches, ",")
 }
 
 func (o order) check(rest []string) error {

@@ -15,6 +15,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/host"
 	"github.com/remuda-ci/remuda/internal/host/reset"
 	"github.com/remuda-ci/remuda/internal/host/units"
+	"github.com/remuda-ci/remuda/internal/lifecycle/statement"
 	"github.com/remuda-ci/remuda/internal/tree"
 )
 
@@ -135,8 +136,21 @@ type hostReset struct {
 var _ host.Reset = hostReset{}
 
 func (s hostReset) Record(ctx context.Context) error { return reset.Record(ctx, s.plan) }
-func (s hostReset) Run(ctx context.Context) error    { return reset.Run(ctx, s.plan, s.log) }
-func (s hostReset) Verify(ctx context.Context) error { return reset.Verify(ctx, s.plan) }
+
+func (s hostReset) Run(ctx context.Context, r *statement.Reset) error {
+	return reset.Run(ctx, s.stated(r), s.log)
+}
+
+func (s hostReset) Verify(ctx context.Context, r *statement.Reset) error {
+	return reset.Verify(ctx, s.stated(r))
+}
+
+// stated is the plan with the statement that it fills in.
+func (s hostReset) stated(r *statement.Reset) reset.Plan {
+	plan := s.plan
+	plan.Statement = r
+	return plan
+}
 
 // Modes of the directories that all users share, and of the home of the runner's user.
 const (

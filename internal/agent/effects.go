@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
@@ -83,9 +84,18 @@ func (a *Agent) performFor(ctx context.Context, r lifecycle.Record, e Effect) er
 		a.effects.token = r.Registration.Secret
 		return host.Deregister(ctx, r.Assignment, *r.Registration)
 	case EffectClean:
-		return host.Clean(ctx, r.Assignment, r.KeepCaches)
+		return host.Clean(ctx, CleanUp{Assignment: r.Assignment, RunBefore: runBefore(r), KeepCaches: strings.Join(r.KeepCaches, ",")})
 	}
 	return fmt.Errorf("unknown effect %q", e)
+}
+
+// runBefore is the run that had a released host last, with its repository; empty: none had, or it is not known.
+func runBefore(r lifecycle.Record) string {
+	repository, run := r.RunBefore()
+	if run == "" {
+		return ""
+	}
+	return lifecycle.RunKey(repository, run)
 }
 
 // introduced is what the log of each job says of the host, and the version of the record that it was made from.

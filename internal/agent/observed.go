@@ -5,12 +5,15 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/cache"
+	"github.com/remuda-ci/remuda/internal/lifecycle/statement"
 )
 
 // Observed is the actual state of the host, from its processes and files. Times
 // are those of the host's own clock.
 type Observed struct {
 	BootID string
+	// Key is the public key of this agent, which signs the statements of clean-ups; empty: it has none.
+	Key statement.Key
 	// Prepared is the pre-runner script in this boot; PhaseOK where there is
 	// none to run. It belongs to no assignment.
 	Prepared Progress
@@ -74,6 +77,8 @@ type Progress struct {
 	Detail string
 	// Assigned is true of a removal that failed because GitHub has assigned a job to the runner.
 	Assigned bool
+	// Statement is the signed statement of a clean-up that has ended; empty: there is none.
+	Statement string
 }
 
 // Phase is the state of a Progress.

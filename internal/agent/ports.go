@@ -47,9 +47,8 @@ type Host interface {
 	// before. Observed.Removed follows it.
 	Deregister(ctx context.Context, assignment int64, remove lifecycle.Registration) error
 	// Clean begins the clean-up after an assignment and its check, again if
-	// one failed before. The caches of the names become what the last run has left in them; what it has left in others is deleted.
-	// Observed.Cleaned follows it.
-	Clean(ctx context.Context, assignment int64, keepCaches []string) error
+	// one failed before. Observed.Cleaned follows it.
+	Clean(ctx context.Context, c CleanUp) error
 	// PowerOff ends the machine, whatever runs on it.
 	PowerOff(ctx context.Context, reason string) error
 }
@@ -61,6 +60,16 @@ type State interface {
 	Load() (Memory, error)
 	// Save replaces what was saved, all or nothing.
 	Save(m Memory) error
+}
+
+// CleanUp is a clean-up after an assignment.
+type CleanUp struct {
+	Assignment int64 `json:"assignment"`
+	// RunBefore is the run that the statement of the clean-up names, "owner/name/id"; empty: it names none.
+	RunBefore string `json:"runBefore,omitempty"`
+	// KeepCaches are the names, with commas between, of the caches that become what the last run has left in them. What it has left in others is
+	// deleted.
+	KeepCaches string `json:"keepCaches,omitempty"`
 }
 
 // Assignment is what the host needs to serve a run.

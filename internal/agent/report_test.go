@@ -277,3 +277,41 @@ func TestBlind(t *testing.T) {
 	w.lookErr = nil
 	settle(t, w, a, lifecycle.SignalRemoveRegOK)
 }
+
+// The key is told until the record has it, and the statement until the host is pooled: heartbeats carry neither, and no report is
+// written for that alone.
+func TestProofInReports(t *testing.T) {
+	w := newWorld()
+	serving(w)
+	w.observed.Key = "key-1"
+	a := newAgent(t, w)
+	settle(t, w, a, lifecycle.SignalRegOK)
+	if w.report.AgentKey != "key-1" || w.report.Statement != "" {
+		t.Errorf("serving: key %q, statement %q", w.report.AgentKey, w.report.Statement)
+	}
+	w.change(func(r *lifecycle.Record) { r.AgentKey, r.TrustKey, r.LastRun = "key-1", "acme/app", "run-1" })
+	passes(t, w, a, 40*time.Second)
+	if w.report.AgentKey != "" {
+		t.Errorf("the record has the key, and the report has %q", w.report.AgentKey)
+	}
+	w.release("remove-run-1")
+	settle(t, w, a, lifecycle.SignalRemoveRegOK)
+	if want := "signed: clean after acme/app/run-1"; w.report.Statement != want {
+		t.Errorf("statement %q, want %q", w.report.Statement, want)
+	}
+	w.pool()
+	writes := w.writes
+	passes(t, w, a, 5*time.Second)
+	if w.writes > writes+1 { // a heartbeat may be due
+		t.Errorf("%d reports within 5 s after the host was pooled", w.writes-writes)
+	}
+	passes(t, w, a, 40*time.Second)
+	if w.report.Statement != "" {
+		t.Errorf("a heartbeat of a pooled host has statement %q", w.report.Statement)
+	}
+	w.change(func(r *lifecycle.Record) { r.AgentKey = "key-0" })
+	passes(t, w, a, 40*time.Second)
+	if w.report.AgentKey != "key-1" {
+		t.Errorf("the record has another key, and the report has %q", w.report.AgentKey)
+	}
+}

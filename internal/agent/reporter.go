@@ -80,6 +80,7 @@ func (a *Agent) report(now time.Time, answer Answer) lifecycle.Report {
 		Caches: s.Caches, CacheBytes: s.CacheBytes,
 		InterruptionAt: s.InterruptionAt.UTC(), RebalanceAt: s.RebalanceAt.UTC(),
 	}
+	a.addProof(&p)
 	if served := s.served(); served > p.Assignment {
 		p.Served = served
 	}
@@ -89,8 +90,30 @@ func (a *Agent) report(now time.Time, answer Answer) lifecycle.Report {
 	return p
 }
 
+// addProof adds the agent's key while the record does not have it, and the statement of the clean-up until the host is pooled: a
+// heartbeat pays for each byte.
+func (a *Agent) addProof(p *lifecycle.Report) {
+	r, s := a.poller.record, a.observed
+	if r.AgentKey != s.Key {
+		p.AgentKey = s.Key
+	}
+	switch p.Signal {
+	case lifecycle.SignalRemoveRegOK, lifecycle.SignalRemoveRegFailed:
+		if r.Releasing() {
+			p.Statement = s.Cleaned.of(r.Assignment).Statement
+		}
+	}
+}
+
+// sameExceptHeartbeat reports whether p says nothing that q did not say. What only goes leaves with the next heartbeat.
 func sameExceptHeartbeat(p, q lifecycle.Report) bool {
 	p.HeartbeatAt, q.HeartbeatAt = time.Time{}, time.Time{}
+	if p.Statement == "" {
+		q.Statement = ""
+	}
+	if p.AgentKey == "" {
+		q.AgentKey = ""
+	}
 	return p == q
 }
 

@@ -130,8 +130,11 @@ func (w *world) Deregister(_ context.Context, assignment int64, r lifecycle.Regi
 	return w.effect("deregister "+r.Secret.Reveal(), func() { w.begin(&w.observed.Removed, assignment) })
 }
 
-func (w *world) Clean(_ context.Context, assignment int64, _ []string) error {
-	return w.effect("clean", func() { w.begin(&w.observed.Cleaned, assignment) })
+func (w *world) Clean(_ context.Context, c agent.CleanUp) error {
+	return w.effect("clean", func() {
+		w.begin(&w.observed.Cleaned, c.Assignment)
+		w.observed.Cleaned.Statement = "signed: clean after " + c.RunBefore
+	})
 }
 
 func (w *world) PowerOff(_ context.Context, why string) error {

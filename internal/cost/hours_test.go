@@ -144,7 +144,7 @@ func (h still) Register(context.Context, agent.Assignment) error { return h.told
 func (h still) Listen(context.Context, agent.Assignment) error   { return h.told("listen") }
 func (h still) Stop(context.Context) error                       { return h.told("stop") }
 func (h still) EndRefused(context.Context) error                 { return h.told("end refused") }
-func (h still) Clean(context.Context, int64, []string) error         { return h.told("clean") }
+func (h still) Clean(context.Context, agent.CleanUp) error       { return h.told("clean") }
 func (h still) PowerOff(_ context.Context, why string) error     { return h.told("power off: " + why) }
 func (h still) Deregister(context.Context, int64, lifecycle.Registration) error {
 	return h.told("deregister")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/host/cachestore"
@@ -67,6 +68,15 @@ func (h *Host) cachesOf(of string) (caches []cachestore.Cache) {
 		caches = append(caches, c)
 	}
 	return caches
+}
+
+// cachesToKeep are the names of the caches that the clean-up under way keeps. Without the file of its start it keeps none.
+func (h *Host) cachesToKeep() []string {
+	start, err := h.task(taskClean).readStart()
+	if err != nil || start == nil || start.KeepCaches == "" {
+		return nil
+	}
+	return strings.Split(start.KeepCaches, ",")
 }
 
 // settleCaches ends the views of the last run before the host is verified. It deletes them unless some are to be kept and there is room for that.

@@ -69,11 +69,11 @@ func (b *bed) endRun(keep bool) agent.Observed {
 	b.check(b.Stop(context.Background()))
 	b.until("the listener ends", func(s agent.Observed) bool { return s.Listener.Phase == agent.ListenerExited })
 	b.check(os.Remove(b.path("runner/.runner")))
-	var names []string
+	c := agent.CleanUp{Assignment: 8}
 	if keep {
-		names = []string{"go", "npm"}
+		c.KeepCaches = "go,npm"
 	}
-	b.check(b.Clean(context.Background(), 8, names))
+	b.check(b.Clean(context.Background(), c))
 	s := b.until("the clean-up ends", func(s agent.Observed) bool { return s.Cleaned.Phase != agent.PhaseRunning })
 	if s.Cleaned.Phase != agent.PhaseOK {
 		b.Fatalf("the clean-up failed: %s", s.Cleaned.Detail)

@@ -14,6 +14,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/agent"
 	"github.com/remuda-ci/remuda/internal/host/diag"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/statement"
 	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/proc"
 	"github.com/remuda-ci/remuda/internal/safefile"
@@ -31,11 +32,13 @@ type cleanResult struct {
 	Assignment int64     `json:"assignment"`
 	At         time.Time `json:"at"`
 	Failure    string    `json:"failure,omitempty"`
+	// Statement is the signed statement of the clean-up; empty if there is no key.
+	Statement string `json:"statement,omitempty"`
 }
 
 // Clean begins the clean-up: it removes everything that the last run left running or on
 // disk, and then verifies the result.
-func (h *Host) Clean(ctx context.Context, assignment int64, keepCaches []string) error {
+func (h *Host) Clean(ctx context.Context, c agent.CleanUp) error {
 	t := h.task(taskClean)
 	st, err := h.taskStatus(ctx, t)
 	if err != nil || st.running {
@@ -43,7 +46,7 @@ func (h *Host) Clean(ctx context.Context, assignment int64, keepCaches []string)
 	}
 	err = removeFiles(h.path(cleanResultFile))
 	if err == nil {
-		err = h.layout.startClean(ctx, t, h.nextAttempt(startRecord{Assignment: assignment}, st), keepCaches)
+		err = h.layout.startClean(ctx, t, h.nextAttempt(startRecord{Assignment: c.Assignment, Host: h.o.InstanceID, RunBefore: c.RunBefore, KeepCaches: c.KeepCaches}, st))
 	}
 	if err != nil {
 		return fmt.Errorf("clean host: %w", err)
@@ -54,13 +57,16 @@ func (h *Host) Clean(ctx context.Context, assignment int64, keepCaches []string)
 // cleanResultFile is the file with the result of the last clean-up.
 const cleanResultFile = "state/tasks/clean.result"
 
-// CleanNow cleans the host, keeps what the last run has left in the caches of these names, and records the result.
-func (h *Host) CleanNow(ctx context.Context, assignment int64, keepCaches []string) error {
-	err := h.cleanAndCheck(ctx, assignment, keepCaches)
+// CleanNow cleans the host, keeps the caches that its start names, and records the result.
+func (h *Host) CleanNow(ctx context.Context, assignment int64) error {
+	r := h.newStatement(assignment)
+	err := h.cleanAndCheck(ctx, assignment, &r)
 	result := cleanResult{Assignment: assignment, At: time.Now()}
+	r.Result, r.EndedAt = statement.ResultClean, result.At.UTC()
 	if err != nil {
-		result.Failure = err.Error()
+		r.Result, result.Failure = statement.ResultFailed, err.Error()
 	}
+	result.Statement = h.sign(r)
 	data, writeErr := json.Marshal(result)
 	if writeErr == nil {
 		writeErr = writeFile(h.path(cleanResultFile), data)
@@ -71,18 +77,33 @@ func (h *Host) CleanNow(ctx context.Context, assignment int64, keepCaches []stri
 	return errors.Join(err, writeErr)
 }
 
-func (h *Host) cleanAndCheck(ctx context.Context, assignment int64, keepCaches []string) error {
-	if err := h.clean(ctx); err != nil {
+// newStatement is the statement of a clean-up that begins now.
+func (h *Host) newStatement(assignment int64) statement.Reset {
+	r := statement.Reset{
+		BootID: h.bootID, Assignment: assignment, Level: statement.LevelSlate, BegunAt: time.Now().UTC(),
+		AgentVersion: h.o.Version, KeyWithinReach: h.layout.keyWithinReach(),
+	}
+	// Without the file of its start the statement names no host, and no key signs it.
+	if start, err := h.task(taskClean).readStart(); err == nil && start != nil {
+		r.Host, r.RunBefore = start.Host, start.RunBefore
+	}
+	return r
+}
+
+func (h *Host) cleanAndCheck(ctx context.Context, assignment int64, r *statement.Reset) error {
+	if err := h.clean(ctx, r); err != nil {
 		return fmt.Errorf("clean host: %w", err)
 	}
 	if exists(h.registration()) || exists(h.path("runner/.runner")) {
+		r.Check("registration", 1)
 		return errors.New("check host: a registration is still on disk")
 	}
-	keepCaches, err := h.settleCaches(keepCaches)
+	r.Check("registration", 0)
+	keepCaches, err := h.settleCaches(h.cachesToKeep())
 	if err != nil {
 		return fmt.Errorf("settle caches: %w", err)
 	}
-	if err := h.layout.verify(ctx); err != nil {
+	if err := h.layout.verify(ctx, r); err != nil {
 		return fmt.Errorf("check host: %w", err)
 	}
 	if len(keepCaches) > 0 {
@@ -100,11 +121,11 @@ func (h *Host) cleanAndCheck(ctx context.Context, assignment int64, keepCaches [
 // the host can read it, root where tasks are units: the logs name repositories and may quote what a job printed.
 const keptDiagnostics = "state/diag"
 
-func (h *Host) clean(ctx context.Context) error {
+func (h *Host) clean(ctx context.Context, r *statement.Reset) error {
 	if err := diag.Keep(h.path("runner"), h.path(keptDiagnostics)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		h.log.Warn("cannot keep the runner's diagnostics", logkey.Error, err) // which the next run does not need
 	}
-	if err := h.layout.clean(ctx); err != nil {
+	if err := h.layout.clean(ctx, r); err != nil {
 		return err
 	}
 	if err := h.writeHooks(); err != nil {
@@ -139,7 +160,7 @@ func (h *Host) cleanProgress(ctx context.Context) (agent.Progress, error) {
 	if json.Unmarshal(data, &result) != nil { // also if there is none
 		return agent.Progress{}, nil
 	}
-	p := agent.Progress{Phase: agent.PhaseOK, Assignment: result.Assignment, At: result.At}
+	p := agent.Progress{Phase: agent.PhaseOK, Assignment: result.Assignment, At: result.At, Statement: result.Statement}
 	if result.Failure != "" {
 		p.Phase, p.Cause, p.Detail = agent.PhaseFailed, lifecycle.CauseHost, result.Failure
 	}

@@ -17,7 +17,7 @@ import (
 
 func (b *bed) clean(assignment int64) agent.Observed {
 	b.Helper()
-	b.check(b.Clean(context.Background(), assignment, nil))
+	b.check(b.Clean(context.Background(), agent.CleanUp{Assignment: assignment, RunBefore: "acme/shop/41"}))
 	return b.until("the clean-up ends", func(s agent.Observed) bool {
 		return s.Cleaned.Assignment == assignment && s.Cleaned.Phase != agent.PhaseRunning
 	})

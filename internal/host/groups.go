@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/host/jobline"
+	"github.com/remuda-ci/remuda/internal/lifecycle/statement"
 	"github.com/remuda-ci/remuda/internal/proc"
 	"github.com/remuda-ci/remuda/internal/tree"
 )
@@ -39,7 +40,7 @@ func (l *groupLayout) prepareCommand() *command {
 }
 
 // startClean cleans within the agent. If the agent is killed, the clean-up starts over.
-func (l *groupLayout) startClean(_ context.Context, t task, b startRecord, keepCaches []string) error {
+func (l *groupLayout) startClean(_ context.Context, t task, b startRecord) error {
 	if err := t.recordStart(b); err != nil {
 		return err
 	}
@@ -48,30 +49,40 @@ func (l *groupLayout) startClean(_ context.Context, t task, b startRecord, keepC
 		return err
 	}
 	go func() {
-		_ = l.h.CleanNow(context.Background(), b.Assignment, keepCaches) // which has recorded the result
+		_ = l.h.CleanNow(context.Background(), b.Assignment) // which has recorded the result
 		lock.Close()
 		l.h.notify()
 	}()
 	return nil
 }
 
-func (l *groupLayout) clean(context.Context) error {
+func (l *groupLayout) clean(_ context.Context, r *statement.Reset) error {
 	if err := l.h.killAll(proc.KillLimit); err != nil {
 		return err
 	}
+	r.Did("processes")
 	for _, dir := range jobDirs {
 		if err := tree.Renew(l.h.path(dir), self(), 0o755); err != nil {
 			return err
 		}
 	}
-	return l.h.mirrorRunner(self())
+	r.Did("directories")
+	if err := l.h.mirrorRunner(self()); err != nil {
+		return err
+	}
+	r.Did("runner")
+	return nil
 }
 
-func (l *groupLayout) verify(context.Context) error {
+// keyWithinReach: jobs run as the user that the key belongs to.
+func (l *groupLayout) keyWithinReach() bool { return true }
+
+func (l *groupLayout) verify(_ context.Context, r *statement.Reset) error {
 	pids, err := l.h.markedProcesses()
 	if err != nil {
 		return err
 	}
+	r.Check("processes", len(pids))
 	if len(pids) > 0 {
 		return fmt.Errorf("process %d (%s) still runs", pids[0], proc.Default.Program(pids[0]))
 	}
@@ -82,10 +93,17 @@ func (l *groupLayout) verify(context.Context) error {
 			return err
 		}
 		if !info.IsDir() || len(entries) > 0 {
+			r.Check("directories", 1)
 			return fmt.Errorf("%s is not an empty directory", l.h.path(dir))
 		}
 	}
-	return l.h.checkDisk()
+	r.Check("directories", 0)
+	if err := l.h.checkDisk(); err != nil {
+		r.Check("disk space", 1)
+		return err
+	}
+	r.Check("disk space", 0)
+	return nil
 }
 
 func (l *groupLayout) registrationDir() string { return l.h.path("runner") }

@@ -35,6 +35,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/agent"
 	"github.com/remuda-ci/remuda/internal/host/cachestore"
 	"github.com/remuda-ci/remuda/internal/lifecycle/cache"
+	"github.com/remuda-ci/remuda/internal/lifecycle/statement"
 	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/proc"
 	"github.com/remuda-ci/remuda/internal/tree"
@@ -68,6 +69,8 @@ type Options struct {
 	MinimumFree uint64
 	// JobSummary has the introduction of the host in the summary of each job too.
 	JobSummary bool
+	// Version is that of agentd, for the statements of resets.
+	Version string
 	// RefusalWait is how long a refused job has to send the hook's message; 0 for DefaultRefusalWait.
 	RefusalWait time.Duration
 	// StandbyWait is how long a job waits on a host in standby until Allow names its run; 0 for DefaultStandbyWait.
@@ -103,11 +106,12 @@ type Host struct {
 	poll          *time.Timer
 	version       string // of the runner; empty if unknown
 	held          heldCaches
-	refused       proc.ID      // the living worker whose job the hook refused; zero if there is none
-	started       startedJob   // whose worker was last seen
-	watchedWorker atomic.Int64 // pid of the worker whose end is waited for
-	interruptedAt atomic.Int64 // when the cloud reclaims the machine, in Unix nanoseconds; 0 if that is not announced
-	rebalanceAt   atomic.Int64 // when the cloud advised to leave it, likewise
+	publicKey     statement.Key // of the agent; empty before SetIdentity, and if it could not be made
+	refused       proc.ID       // the living worker whose job the hook refused; zero if there is none
+	started       startedJob    // whose worker was last seen
+	watchedWorker atomic.Int64  // pid of the worker whose end is waited for
+	interruptedAt atomic.Int64  // when the cloud reclaims the machine, in Unix nanoseconds; 0 if that is not announced
+	rebalanceAt   atomic.Int64  // when the cloud advised to leave it, likewise
 }
 
 var _ agent.Host = (*Host)(nil)
@@ -229,9 +233,10 @@ func (h *Host) Rebalance(at time.Time) {
 }
 
 // SetIdentity sets which instance the host is, how that is powered off, and the logger for
-// it. power may be nil.
+// it. power may be nil. It makes the agent's key if there is none for the instance.
 func (h *Host) SetIdentity(instanceID string, power Power, log hclog.Logger) {
 	h.o.InstanceID, h.o.Power, h.log = instanceID, power, log
+	h.ensureKey()
 }
 
 // RemoveSecrets removes secrets that a killed agent has left in memory. Only the agent itself may call it.
@@ -278,7 +283,7 @@ func (h *Host) Observe(ctx context.Context) (agent.Observed, error) {
 	if err := ctx.Err(); err != nil {
 		return agent.Observed{}, err
 	}
-	s := agent.Observed{BootID: h.bootID, RunnerVersion: h.version}
+	s := agent.Observed{BootID: h.bootID, RunnerVersion: h.version, Key: h.publicKey}
 	if at := h.interruptedAt.Load(); at != 0 {
 		s.InterruptionAt = time.Unix(0, at)
 	}
@@ -321,11 +326,13 @@ type layout interface {
 	// prepareCommand is what runs once in each boot before anything else; nil for nothing.
 	prepareCommand() *command
 	// startClean starts the clean-up, which ends with Host.CleanNow.
-	startClean(ctx context.Context, t task, r startRecord, keepCaches []string) error
-	// clean ends what the last run left running and renews what it wrote to.
-	clean(ctx context.Context) error
-	// verify checks the result of clean, as if something else had done it.
-	verify(ctx context.Context) error
+	startClean(ctx context.Context, t task, r startRecord) error
+	// clean ends what the last run left running and renews what it wrote to. It adds the steps to the statement.
+	clean(ctx context.Context, r *statement.Reset) error
+	// verify checks the result of clean, as if something else had done it. It adds the checks to the statement.
+	verify(ctx context.Context, r *statement.Reset) error
+	// keyWithinReach: jobs could read the agent's key.
+	keyWithinReach() bool
 	// makeReady returns a clean host to the state before its first run.
 	makeReady(ctx context.Context) error
 }

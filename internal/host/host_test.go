@@ -222,7 +222,7 @@ func TestRegisterListenStopDeregisterClean(t *testing.T) {
 	if s.Removed.Phase != agent.PhaseOK || s.Removed.Assignment != 8 || s.Registration {
 		t.Errorf("scene after removal: %+v", s)
 	}
-	b.check(b.Clean(ctx, 8, nil))
+	b.check(b.Clean(ctx, agent.CleanUp{Assignment: 8}))
 	s = b.until("the clean-up ends", func(s agent.Observed) bool { return s.Cleaned.Phase != agent.PhaseRunning })
 	if s.Cleaned.Phase != agent.PhaseOK || s.Cleaned.Assignment != 8 || s.Registered.Phase != agent.PhaseNone || s.Listener.Phase != agent.ListenerNone {
 		t.Errorf("scene after clean-up: %+v", s)

@@ -46,6 +46,11 @@ type startRecord struct {
 	BootID     string                     `json:"bootId"`
 	BegunAt    time.Time                  `json:"begunAt"`
 	Kind       lifecycle.RegistrationKind `json:"kind,omitempty"`
+	// Host and RunBefore are of a clean-up, for its statement: see statement.Reset.
+	Host      string `json:"host,omitempty"`
+	RunBefore string `json:"runBefore,omitempty"`
+	// KeepCaches is of a clean-up too: see agent.CleanUp.
+	KeepCaches string `json:"keepCaches,omitempty"`
 	// LogOffset is where its output begins in its log.
 	LogOffset int64 `json:"logOffset"`
 	// Started says that its start was seen, so that a unit that is gone without NAME.exit has ended: systemd

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/remuda-ci/remuda/internal/host/script"
+	"github.com/remuda-ci/remuda/internal/lifecycle/statement"
 	"github.com/remuda-ci/remuda/internal/safefile"
 	"github.com/remuda-ci/remuda/internal/tree"
 )
@@ -21,10 +22,10 @@ import (
 type Reset interface {
 	// Record remembers the state of the machine before its first job.
 	Record(ctx context.Context) error
-	// Run ends what jobs have left running, and renews what they wrote to.
-	Run(ctx context.Context) error
-	// Verify checks the result. A finding is an error.
-	Verify(ctx context.Context) error
+	// Run ends what jobs have left running, and renews what they wrote to. It adds its steps to the statement.
+	Run(ctx context.Context, r *statement.Reset) error
+	// Verify checks the result, and adds its checks to the statement. A finding is an error.
+	Verify(ctx context.Context, r *statement.Reset) error
 }
 
 // PrepareNow makes the host ready for its first job in this boot: it lays out the disk, runs the pre-runner script,
@@ -139,8 +140,8 @@ func (l *unitLayout) layOutBox() error {
 	return writeFileMode(l.h.path(markRefused), refused, 0o644)
 }
 
-func (l *unitLayout) clean(ctx context.Context) error {
-	if err := l.o.Reset.Run(ctx); err != nil {
+func (l *unitLayout) clean(ctx context.Context, r *statement.Reset) error {
+	if err := l.o.Reset.Run(ctx, r); err != nil {
 		return err
 	}
 	if err := l.layOutRegistration(); err != nil {
@@ -149,7 +150,12 @@ func (l *unitLayout) clean(ctx context.Context) error {
 	return l.layOutBox()
 }
 
-func (l *unitLayout) verify(ctx context.Context) error { return l.o.Reset.Verify(ctx) }
+func (l *unitLayout) verify(ctx context.Context, r *statement.Reset) error {
+	return l.o.Reset.Verify(ctx, r)
+}
+
+// keyWithinReach: a job that is root can read what belongs to root.
+func (l *unitLayout) keyWithinReach() bool { return l.o.Privileged }
 
 // makeReady runs the pre-runner script again, since what it had made was renewed. Then it records the state
 // of the machine as the baseline of the next clean-up: the verification has just found nothing else.

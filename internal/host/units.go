@@ -65,11 +65,8 @@ func (l *unitLayout) setUp() error {
 func (l *unitLayout) protectCredentials() error { return nil }
 
 // startClean starts the clean-up as root, in a unit of its own.
-func (l *unitLayout) startClean(ctx context.Context, t task, b startRecord, keepCaches []string) error {
+func (l *unitLayout) startClean(ctx context.Context, t task, b startRecord) error {
 	c := l.agentdCommand("clean", "--assignment", strconv.FormatInt(b.Assignment, 10))
-	if len(keepCaches) > 0 {
-		c.args = append(c.args, "--keep-caches", strings.Join(keepCaches, ","))
-	}
 	c.limit = l.h.o.PreRunnerLimit + cleanLimit
 	return l.processes.start(ctx, t, b, c)
 }

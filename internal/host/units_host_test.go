@@ -21,6 +21,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/host"
 	"github.com/remuda-ci/remuda/internal/host/units"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/statement"
 	"github.com/remuda-ci/remuda/internal/tree"
 )
 
@@ -40,17 +41,9 @@ func init() {
 			if err != nil {
 				exit(err)
 			}
-			exit(openUnits(args[2]).CleanNow(context.Background(), n, keptNames(args)))
+			exit(openUnits(args[2]).CleanNow(context.Background(), n))
 		}
 	}
-}
-
-// keptNames are those of the caches that a clean-up keeps.
-func keptNames(args []string) []string {
-	if len(args) < 7 {
-		return nil
-	}
-	return strings.Split(args[6], ",")
 }
 
 func exit(err error) {
@@ -75,11 +68,13 @@ func (p fakeReset) note(word string) error {
 }
 
 func (p fakeReset) Record(context.Context) error { return p.note("record") }
-func (p fakeReset) Run(context.Context) error {
+func (p fakeReset) Run(_ context.Context, r *statement.Reset) error {
+	r.Did("units")
 	return errors.Join(p.note("clean"), tree.Renew(filepath.Join(p.dir, "work"), tree.Owner{}, host.ModeWork),
 		tree.Mirror(filepath.Join(p.dir, "../distribution"), filepath.Join(p.dir, "runner"), tree.Owner{}))
 }
-func (p fakeReset) Verify(context.Context) error {
+func (p fakeReset) Verify(_ context.Context, r *statement.Reset) error {
+	r.Check("directories", 0)
 	if _, err := os.Stat(filepath.Join(p.dir, "../doubt")); err == nil {
 		return fmt.Errorf("a doubt")
 	}

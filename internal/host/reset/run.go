@@ -27,6 +27,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/remuda-ci/remuda/internal/host/script"
+	"github.com/remuda-ci/remuda/internal/lifecycle/statement"
 	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/proc"
 	"github.com/remuda-ci/remuda/internal/tree"
@@ -67,6 +68,9 @@ func Run(ctx context.Context, p Plan, log hclog.Logger) error {
 		{"temporary directories", func() error { return p.emptyTemporary(ctx, conn, base.Sockets) }},
 		{"post-release hook", func() error { return p.hook(ctx, log) }},
 	}
+	if p.Hook == "" {
+		steps = steps[:len(steps)-1]
+	}
 	for _, step := range steps {
 		start := time.Now()
 		err := step.do()
@@ -77,15 +81,15 @@ func Run(ctx context.Context, p Plan, log hclog.Logger) error {
 		if err != nil {
 			return fmt.Errorf("clean host: %s: %w", step.name, err)
 		}
+		if p.Statement != nil {
+			p.Statement.Did(step.name)
+		}
 	}
 	return nil
 }
 
-// hook runs the operator's script, if there is one.
+// hook runs the operator's script.
 func (p Plan) hook(ctx context.Context, log hclog.Logger) error {
-	if p.Hook == "" {
-		return nil
-	}
 	return script.Run(ctx, p.Hook, p.HookLimit, log.Named("post-release"))
 }
 
@@ -149,6 +153,8 @@ type Plan struct {
 	// Root is a directory that stands for / in the paths that this package knows by itself, such as /proc and /etc; empty
 	// for / itself.
 	Root string
+	// Statement gets the steps of Run that were done, and the checks of Verify with their findings; nil for neither.
+	Statement *statement.Reset
 }
 
 // Dir is a directory with the owner and mode that it must have.

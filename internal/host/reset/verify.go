@@ -56,6 +56,9 @@ func (d *Findings) addMore(format string, args ...any) error {
 	return nil
 }
 
+// count is how many findings there are.
+func (d *Findings) count() int { return len(d.All) + d.More }
+
 // join adds the findings of another.
 func (d *Findings) join(other Findings) {
 	for _, sentence := range other.All {
@@ -91,23 +94,29 @@ func Verify(ctx context.Context, p Plan) error {
 	defer conn.Close()
 	var known []procID
 	// They run at once, since most of their time is spent in the kernel. Their findings are reported in this order.
-	checks := []func(d *Findings){
-		func(d *Findings) { p.checkRunning(ctx, d, conn) },
-		func(d *Findings) { p.checkResources(ctx, d, systemd{conn}) },
-		p.checkDirectories,
-		func(d *Findings) { p.checkTemporary(ctx, d, conn, base) },
-		func(d *Findings) { p.checkChanges(ctx, d, systemd{conn}, base) },
-		func(d *Findings) { known = p.checkUnaccounted(ctx, d, systemd{conn}, base) },
-		p.checkDiskSpace,
+	checks := []struct {
+		name string
+		do   func(d *Findings)
+	}{
+		{"processes and units", func(d *Findings) { p.checkRunning(ctx, d, conn) }},
+		{"containers, jobs, ipc, keys and files elsewhere", func(d *Findings) { p.checkResources(ctx, d, systemd{conn}) }},
+		{"directories", p.checkDirectories},
+		{"temporary directories", func(d *Findings) { p.checkTemporary(ctx, d, conn, base) }},
+		{"mounts, listeners, startup and own files", func(d *Findings) { p.checkChanges(ctx, d, systemd{conn}, base) }},
+		{"unaccounted processes", func(d *Findings) { known = p.checkUnaccounted(ctx, d, systemd{conn}, base) }},
+		{"disk space", p.checkDiskSpace},
 	}
 	parts := make([]Findings, len(checks))
 	var wait sync.WaitGroup
 	for i, check := range checks {
-		wait.Go(func() { check(&parts[i]) })
+		wait.Go(func() { check.do(&parts[i]) })
 	}
 	wait.Wait()
-	for _, part := range parts {
+	for i, part := range parts {
 		d.join(part)
+		if p.Statement != nil {
+			p.Statement.Check(checks[i].name, part.count())
+		}
 	}
 	base.Processes = known
 	if len(d.All) > 0 || d.addErr(p.write(base)) {

@@ -208,18 +208,18 @@ func (p hostPort) Deregister(_ context.Context, assignment int64, remove lifecyc
 	})
 }
 
-func (p hostPort) Clean(_ context.Context, assignment int64, _ []string) error {
+func (p hostPort) Clean(_ context.Context, c agent.CleanUp) error {
 	return p.effect(agent.EffectClean, func() error {
 		h, w := p.h, p.h.World
 		w.emit(Cleaning{h})
-		h.begin(&h.Observed.Cleaned, assignment, w.Between(time.Second, 5*time.Second), func() (agent.Phase, lifecycle.Cause) {
+		h.begin(&h.Observed.Cleaned, c.Assignment, w.Between(time.Second, 5*time.Second), func() (agent.Phase, lifecycle.Cause) {
 			if w.Chance(engine.FaultCleanFails) {
 				return agent.PhaseFailed, lifecycle.CauseHost
 			}
 			s := &h.Observed
 			s.Registered, s.Removed, s.Listener, s.Jobs = agent.Progress{}, agent.Progress{}, agent.Listener{}, 0
 			s.Registration, s.RegisteredAs = false, ""
-			h.Runner, h.Dirty, h.LastRun, h.Cleaned[assignment] = nil, false, "", true
+			h.Runner, h.Dirty, h.LastRun, h.Cleaned[c.Assignment] = nil, false, "", true
 			return agent.PhaseOK, ""
 		})
 		return nil
