@@ -309,7 +309,7 @@ func TestEveryOptionIsFilled(t *testing.T) {
 		"units":     {*w.host.Systemd, nil},
 		"limits":    {w.host.Systemd.Limits, nil},
 		"reset":     {w.reset(), nil},
-		"plan":      {w.reset().plan, map[string]string{"Root": "it is for tests"}},
+		"plan":      {w.reset().plan, map[string]string{"Root": "it is for tests", "Statement": "each clean-up has its own"}},
 		"agent":     {w.agent, map[string]string{"Host": "it is left out here", "Rand": defaults}},
 		"intervals": {w.agent.Intervals, nil},
 		"state":     {w.agent.State, nil},

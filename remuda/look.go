@@ -112,14 +112,31 @@ func newBudgets(app *cli.App) *cobra.Command {
 }
 
 func newWhy(app *cli.App) *cobra.Command {
-	return watched(app, &cobra.Command{
+	var f cli.WhyFlags
+	c := watched(app, &cobra.Command{
 		Use: "why RUN|HOST|JOB-URL", Short: "Say why a run has, or does not have yet, its hosts, or why a host is here", GroupID: groupLook,
 		Args: cobra.RangeArgs(1, 2),
 		Example: "  remuda why acme/shop/41\n  remuda why acme/shop 41\n  remuda why https://github.com/acme/shop/actions/runs/41/job/7\n" +
-			"  remuda why i-0b22a22eec53b9321",
+			"  remuda why i-0b22a22eec53b9321\n  remuda why acme/shop/41 --statement >statements.json",
 		ValidArgsFunction: completeHosts(app),
-		RunE:              func(c *cobra.Command, args []string) error { return failure.Of("", app.Why(c.Context(), args)) },
+		RunE:              func(c *cobra.Command, args []string) error { return failure.Of("", app.Why(c.Context(), args, f)) },
 	})
+	c.Flags().BoolVar(&f.Statement, "statement", false, "print the signed statements of the resets before and after the run, or of the host, as lines of JSON")
+	return c
+}
+
+func newVerifyReset(app *cli.App) *cobra.Command {
+	var key string
+	c := &cobra.Command{
+		Use: "verify-reset FILE", Short: "Verify signed statements of resets, without calling controld", GroupID: groupSetUp, Args: cobra.ExactArgs(1),
+		Long: `verify-reset verifies the statements that ` + "`remuda why --statement`" + ` has written, or a DSSE envelope with --key, and prints what they say. The key beside
+a statement is that of the host's agent as controld knew it before the host's first job: to rely on it is to rely on controld.`,
+		Example: "  remuda why acme/shop/41 --statement | remuda verify-reset -\n  remuda verify-reset envelope.json --key " +
+			"iojj3XQJ8ZX9UtstPLpdcspnCb8dlBIb83SIAbQPb1w=",
+		RunE: func(_ *cobra.Command, args []string) error { return failure.Of("", app.VerifyReset(args[0], key)) },
+	}
+	c.Flags().StringVar(&key, "key", "", "the public `KEY` of the host's agent, 32 bytes in base64 (default: the one beside each statement)")
+	return c
 }
 
 func newEvents(app *cli.App) *cobra.Command {

@@ -278,7 +278,7 @@ func TestBlind(t *testing.T) {
 	settle(t, w, a, lifecycle.SignalRemoveRegOK)
 }
 
-// The key is told until the record has it, and the statement until the host is pooled: heartbeats carry neither, and no report is
+// The agent tells its key until the record has it, and the statement until the host is pooled: heartbeats carry neither, and no report is
 // written for that alone.
 func TestProofInReports(t *testing.T) {
 	w := newWorld()

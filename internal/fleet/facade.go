@@ -240,6 +240,11 @@ func (f *Fleet) ExplainJob(ctx context.Context, id int64, of, named OfRun, now t
 	return f.explain.ExplainJob(ctx, id, of, named, now)
 }
 
+// Statements lists the signed statements of resets; see explain.Explainer.Statements.
+func (f *Fleet) Statements(ctx context.Context, e Explanation, of OfRun, now time.Time) ([]lifecycle.Event, error) {
+	return f.explain.Statements(ctx, e, of, now)
+}
+
 // JobsOn finds the jobs that hosts run; see explain.Explainer.JobsOn.
 func (f *Fleet) JobsOn(ctx context.Context, records []lifecycle.Record, now time.Time) (map[string]RunningJob, error) {
 	return f.explain.JobsOn(ctx, records, now)

@@ -103,6 +103,11 @@ func workflowJob(j fleet.RunningJob) *remudav1.WorkflowJob {
 	}
 }
 
+// resetStatement is the statement that an event has.
+func resetStatement(e lifecycle.Event) *remudav1.ResetStatement {
+	return &remudav1.ResetStatement{InstanceId: e.InstanceID, Assignment: e.Assignment, Envelope: e.Statement, PublicKey: e.AgentKey.Bytes()}
+}
+
 func event(e lifecycle.Event) *remudav1.Event {
 	return &remudav1.Event{
 		EventTime: timestampOrNil(e.At), Action: action(e.Action), InstanceId: e.InstanceID, Repository: e.Repository,

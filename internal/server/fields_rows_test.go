@@ -9,6 +9,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/pause"
+	"github.com/remuda-ci/remuda/internal/lifecycle/statement"
 	"github.com/remuda-ci/remuda/internal/services/model"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
@@ -198,6 +199,19 @@ var fieldRows = []fieldRow{
 			f.host(r, lifecycle.Report{HeartbeatAt: time.Now(), Assignment: 4})
 		}),
 		want: &remudav1.ExplainRunResponse{Sentences: []string{"SENTENCES"}, Events: []*remudav1.Event{eventOf7()}},
+	},
+	{
+		method: "ExplainRun", req: &remudav1.ExplainRunRequest{Repository: repository, RunId: "7", Statements: true},
+		prepare: inOrder(hostOf7, anEvent, func(f *fieldWorld) {
+			f.must(f.store.AddEvents(f.t.Context(), []lifecycle.Event{{
+				ID: "00", At: time.Now(), InstanceID: "i-1", Assignment: 3, Action: lifecycle.ActionPool, Reason: "clean",
+				Statement: "{}", AgentKey: statement.KeyFrom(make([]byte, 32)),
+			}}))
+		}),
+		want: &remudav1.ExplainRunResponse{
+			Sentences: []string{"SENTENCES"}, Events: []*remudav1.Event{eventOf7()},
+			Statements: []*remudav1.ResetStatement{{InstanceId: "i-1", Assignment: 3, Envelope: "{}", PublicKey: make([]byte, 32)}},
+		},
 	},
 	{
 		method: "HoldFleet", req: &remudav1.HoldFleetRequest{Duration: durationpb.New(time.Hour), Reason: "look"}, want: &remudav1.HoldFleetResponse{UntilTime: recently},

@@ -108,7 +108,23 @@ func (s *service) ExplainRun(ctx context.Context, req *remudav1.ExplainRunReques
 	for _, one := range e.Events {
 		resp.Events = append(resp.Events, event(one))
 	}
-	return resp, nil
+	if !req.GetStatements() {
+		return resp, nil
+	}
+	stated, err := s.fleet.Statements(ctx, e, runOfCaller(ctx), s.now())
+	for _, one := range stated {
+		resp.Statements = append(resp.Statements, resetStatement(one))
+	}
+	return resp, s.toStatus(ctx, err)
+}
+
+// runOfCaller is the run of a workflow that calls; zero for any other caller.
+func runOfCaller(ctx context.Context) fleet.OfRun {
+	t := callerOf(ctx).token
+	if t == nil {
+		return fleet.OfRun{}
+	}
+	return fleet.OfRun{Repository: t.Origin.Repository, RunID: t.Origin.RunID}
 }
 
 // explanation explains the run, the job or the host of the request. A workflow sees only jobs of its own run and
@@ -117,11 +133,7 @@ func (s *service) explanation(ctx context.Context, req *remudav1.ExplainRunReque
 	var e fleet.Explanation
 	var err error
 	var field, subject, verb string
-	var own fleet.OfRun
-	t := callerOf(ctx).token
-	if t != nil {
-		own = fleet.OfRun{Repository: t.Origin.Repository, RunID: t.Origin.RunID}
-	}
+	own, t := runOfCaller(ctx), callerOf(ctx).token
 	switch id, job, now := req.GetInstanceId(), req.GetJobId(), s.now(); {
 	case id != "":
 		field, subject, verb = "instance_id", id, "does not serve"

@@ -37,7 +37,7 @@ func (k Key) ID() string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// Bytes are those of the key; nil if it is none. The length in base64 is checked first: the decoder takes line breaks within.
+// Bytes are those of the key; nil if it is not one. The length in base64 is checked first: the decoder takes line breaks within.
 func (k Key) Bytes() ed25519.PublicKey {
 	b, err := base64.StdEncoding.Strict().DecodeString(string(k))
 	if err != nil || len(b) != ed25519.PublicKeySize || len(k) != base64.StdEncoding.EncodedLen(ed25519.PublicKeySize) {

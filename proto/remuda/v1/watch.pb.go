@@ -430,7 +430,9 @@ type ExplainRunRequest struct {
 	InstanceId string `protobuf:"bytes,3,opt,name=instance_id,json=instanceId,proto3" json:"instance_id,omitempty"`
 	// GitHub's id of a job: what is known of that job, and the history of its run. Of a job that gets no host the history of the last 24 hours says why.
 	// One that no webhook announced, or that is for other runners, is NOT_FOUND. With repository and run_id, as a URL of GitHub has them, a job of another run is INVALID_ARGUMENT.
-	JobId         int64 `protobuf:"varint,4,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
+	JobId int64 `protobuf:"varint,4,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
+	// The signed statements of resets too: of a run those before and after it, of at most 20 of its hosts; of an instance those that its history has.
+	Statements    bool `protobuf:"varint,5,opt,name=statements,proto3" json:"statements,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -493,20 +495,102 @@ func (x *ExplainRunRequest) GetJobId() int64 {
 	return 0
 }
 
+func (x *ExplainRunRequest) GetStatements() bool {
+	if x != nil {
+		return x.Statements
+	}
+	return false
+}
+
+// ResetStatement is what the agent of a host has signed about a reset. controld has verified it by the key that the host had before its first job.
+type ResetStatement struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The host.
+	InstanceId string `protobuf:"bytes,1,opt,name=instance_id,json=instanceId,proto3" json:"instance_id,omitempty"`
+	// The assignment of the release that the reset came after. A run that claimed the host next has the assignment after it.
+	Assignment int64 `protobuf:"varint,2,opt,name=assignment,proto3" json:"assignment,omitempty"`
+	// The statement, which is a Statement v1 of in-toto in a DSSE envelope, as JSON of at most 4096 bytes.
+	Envelope string `protobuf:"bytes,3,opt,name=envelope,proto3" json:"envelope,omitempty"`
+	// The public key of the agent, 32 bytes of ed25519.
+	PublicKey     []byte `protobuf:"bytes,4,opt,name=public_key,json=publicKey,proto3" json:"public_key,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResetStatement) Reset() {
+	*x = ResetStatement{}
+	mi := &file_remuda_v1_watch_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResetStatement) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResetStatement) ProtoMessage() {}
+
+func (x *ResetStatement) ProtoReflect() protoreflect.Message {
+	mi := &file_remuda_v1_watch_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResetStatement.ProtoReflect.Descriptor instead.
+func (*ResetStatement) Descriptor() ([]byte, []int) {
+	return file_remuda_v1_watch_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *ResetStatement) GetInstanceId() string {
+	if x != nil {
+		return x.InstanceId
+	}
+	return ""
+}
+
+func (x *ResetStatement) GetAssignment() int64 {
+	if x != nil {
+		return x.Assignment
+	}
+	return 0
+}
+
+func (x *ResetStatement) GetEnvelope() string {
+	if x != nil {
+		return x.Envelope
+	}
+	return ""
+}
+
+func (x *ResetStatement) GetPublicKey() []byte {
+	if x != nil {
+		return x.PublicKey
+	}
+	return nil
+}
+
 // ExplainRunResponse says why a run has, or does not have yet, what it asked for.
 type ExplainRunResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The explanation, one sentence after the other: what was asked for, what there is, what is missing and what happens next.
 	Sentences []string `protobuf:"bytes,1,rep,name=sentences,proto3" json:"sentences,omitempty"`
 	// What the sentences rest on: the newest 1,000 events of the run, oldest first.
-	Events        []*Event `protobuf:"bytes,2,rep,name=events,proto3" json:"events,omitempty"`
+	Events []*Event `protobuf:"bytes,2,rep,name=events,proto3" json:"events,omitempty"`
+	// The statements that were asked for, oldest first. A reset by an agent without a key has none, and none is older than 24 hours.
+	Statements    []*ResetStatement `protobuf:"bytes,3,rep,name=statements,proto3" json:"statements,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ExplainRunResponse) Reset() {
 	*x = ExplainRunResponse{}
-	mi := &file_remuda_v1_watch_proto_msgTypes[6]
+	mi := &file_remuda_v1_watch_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -518,7 +602,7 @@ func (x *ExplainRunResponse) String() string {
 func (*ExplainRunResponse) ProtoMessage() {}
 
 func (x *ExplainRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_remuda_v1_watch_proto_msgTypes[6]
+	mi := &file_remuda_v1_watch_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -531,7 +615,7 @@ func (x *ExplainRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainRunResponse.ProtoReflect.Descriptor instead.
 func (*ExplainRunResponse) Descriptor() ([]byte, []int) {
-	return file_remuda_v1_watch_proto_rawDescGZIP(), []int{6}
+	return file_remuda_v1_watch_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ExplainRunResponse) GetSentences() []string {
@@ -544,6 +628,13 @@ func (x *ExplainRunResponse) GetSentences() []string {
 func (x *ExplainRunResponse) GetEvents() []*Event {
 	if x != nil {
 		return x.Events
+	}
+	return nil
+}
+
+func (x *ExplainRunResponse) GetStatements() []*ResetStatement {
+	if x != nil {
+		return x.Statements
 	}
 	return nil
 }
@@ -594,7 +685,7 @@ const file_remuda_v1_watch_proto_rawDesc = "" +
 	"until_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampB\b\xbaH\x05\xb2\x01\x022\x00R\tuntilTime\"w\n" +
 	"\x12ListEventsResponse\x12(\n" +
 	"\x06events\x18\x01 \x03(\v2\x10.remuda.v1.EventR\x06events\x127\n" +
-	"\tfrom_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\bfromTime\"\xb2\b\n" +
+	"\tfrom_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\bfromTime\"\xd2\b\n" +
 	"\x11ExplainRunRequest\x12\x89\x03\n" +
 	"\n" +
 	"repository\x18\x01 \x01(\tB\xe8\x02\xbaH\xe4\x02\xba\x01\xdd\x02\n" +
@@ -604,13 +695,28 @@ const file_remuda_v1_watch_proto_rawDesc = "" +
 	"\x06run_id\x18\x02 \x01(\tB+\xbaH(\xd8\x01\x01r#2!^[0-9A-Za-z][0-9A-Za-z_.-]{0,63}$R\x05runId\x12N\n" +
 	"\vinstance_id\x18\x03 \x01(\tB-\xbaH*\xd8\x01\x01r%2#^[0-9A-Za-z][0-9A-Za-z_.:-]{0,127}$R\n" +
 	"instanceId\x12\x1e\n" +
-	"\x06job_id\x18\x04 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\x05jobId:\xdc\x03\xbaH\xd8\x03\x1ak\n" +
+	"\x06job_id\x18\x04 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\x05jobId\x12\x1e\n" +
+	"\n" +
+	"statements\x18\x05 \x01(\bR\n" +
+	"statements:\xdc\x03\xbaH\xd8\x03\x1ak\n" +
 	"\x16explain_run.repository\x12%repository: must be given with run_id\x1a*this.repository != '' || this.run_id == ''\x1ag\n" +
 	"\x12explain_run.run_id\x12%run_id: must be given with repository\x1a*this.run_id != '' || this.repository == ''\x1a\xff\x01\n" +
-	"\x17explain_run.instance_id\x12Iinstance_id: either it must be given, or job_id, or repository and run_id\x1a\x98\x01this.instance_id != '' ? this.job_id == 0 && this.repository == '' && this.run_id == '' : this.job_id != 0 || this.repository != '' || this.run_id != ''\"\\\n" +
+	"\x17explain_run.instance_id\x12Iinstance_id: either it must be given, or job_id, or repository and run_id\x1a\x98\x01this.instance_id != '' ? this.job_id == 0 && this.repository == '' && this.run_id == '' : this.job_id != 0 || this.repository != '' || this.run_id != ''\"\x8c\x01\n" +
+	"\x0eResetStatement\x12\x1f\n" +
+	"\vinstance_id\x18\x01 \x01(\tR\n" +
+	"instanceId\x12\x1e\n" +
+	"\n" +
+	"assignment\x18\x02 \x01(\x03R\n" +
+	"assignment\x12\x1a\n" +
+	"\benvelope\x18\x03 \x01(\tR\benvelope\x12\x1d\n" +
+	"\n" +
+	"public_key\x18\x04 \x01(\fR\tpublicKey\"\x97\x01\n" +
 	"\x12ExplainRunResponse\x12\x1c\n" +
 	"\tsentences\x18\x01 \x03(\tR\tsentences\x12(\n" +
-	"\x06events\x18\x02 \x03(\v2\x10.remuda.v1.EventR\x06eventsB6Z4github.com/remuda-ci/remuda/proto/remuda/v1;remudav1b\x06proto3"
+	"\x06events\x18\x02 \x03(\v2\x10.remuda.v1.EventR\x06events\x129\n" +
+	"\n" +
+	"statements\x18\x03 \x03(\v2\x19.remuda.v1.ResetStatementR\n" +
+	"statementsB6Z4github.com/remuda-ci/remuda/proto/remuda/v1;remudav1b\x06proto3"
 
 var (
 	file_remuda_v1_watch_proto_rawDescOnce sync.Once
@@ -624,7 +730,7 @@ func file_remuda_v1_watch_proto_rawDescGZIP() []byte {
 	return file_remuda_v1_watch_proto_rawDescData
 }
 
-var file_remuda_v1_watch_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_remuda_v1_watch_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_remuda_v1_watch_proto_goTypes = []any{
 	(*Event)(nil),                 // 0: remuda.v1.Event
 	(*WatchFleetRequest)(nil),     // 1: remuda.v1.WatchFleetRequest
@@ -632,29 +738,31 @@ var file_remuda_v1_watch_proto_goTypes = []any{
 	(*ListEventsRequest)(nil),     // 3: remuda.v1.ListEventsRequest
 	(*ListEventsResponse)(nil),    // 4: remuda.v1.ListEventsResponse
 	(*ExplainRunRequest)(nil),     // 5: remuda.v1.ExplainRunRequest
-	(*ExplainRunResponse)(nil),    // 6: remuda.v1.ExplainRunResponse
-	(*timestamppb.Timestamp)(nil), // 7: google.protobuf.Timestamp
-	(Action)(0),                   // 8: remuda.v1.Action
-	(State)(0),                    // 9: remuda.v1.State
-	(*durationpb.Duration)(nil),   // 10: google.protobuf.Duration
+	(*ResetStatement)(nil),        // 6: remuda.v1.ResetStatement
+	(*ExplainRunResponse)(nil),    // 7: remuda.v1.ExplainRunResponse
+	(*timestamppb.Timestamp)(nil), // 8: google.protobuf.Timestamp
+	(Action)(0),                   // 9: remuda.v1.Action
+	(State)(0),                    // 10: remuda.v1.State
+	(*durationpb.Duration)(nil),   // 11: google.protobuf.Duration
 }
 var file_remuda_v1_watch_proto_depIdxs = []int32{
-	7,  // 0: remuda.v1.Event.event_time:type_name -> google.protobuf.Timestamp
-	8,  // 1: remuda.v1.Event.action:type_name -> remuda.v1.Action
-	9,  // 2: remuda.v1.Event.from_state:type_name -> remuda.v1.State
-	9,  // 3: remuda.v1.Event.to_state:type_name -> remuda.v1.State
-	7,  // 4: remuda.v1.Event.begin_time:type_name -> google.protobuf.Timestamp
+	8,  // 0: remuda.v1.Event.event_time:type_name -> google.protobuf.Timestamp
+	9,  // 1: remuda.v1.Event.action:type_name -> remuda.v1.Action
+	10, // 2: remuda.v1.Event.from_state:type_name -> remuda.v1.State
+	10, // 3: remuda.v1.Event.to_state:type_name -> remuda.v1.State
+	8,  // 4: remuda.v1.Event.begin_time:type_name -> google.protobuf.Timestamp
 	0,  // 5: remuda.v1.WatchFleetResponse.event:type_name -> remuda.v1.Event
-	10, // 6: remuda.v1.ListEventsRequest.since:type_name -> google.protobuf.Duration
-	7,  // 7: remuda.v1.ListEventsRequest.until_time:type_name -> google.protobuf.Timestamp
+	11, // 6: remuda.v1.ListEventsRequest.since:type_name -> google.protobuf.Duration
+	8,  // 7: remuda.v1.ListEventsRequest.until_time:type_name -> google.protobuf.Timestamp
 	0,  // 8: remuda.v1.ListEventsResponse.events:type_name -> remuda.v1.Event
-	7,  // 9: remuda.v1.ListEventsResponse.from_time:type_name -> google.protobuf.Timestamp
+	8,  // 9: remuda.v1.ListEventsResponse.from_time:type_name -> google.protobuf.Timestamp
 	0,  // 10: remuda.v1.ExplainRunResponse.events:type_name -> remuda.v1.Event
-	11, // [11:11] is the sub-list for method output_type
-	11, // [11:11] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	6,  // 11: remuda.v1.ExplainRunResponse.statements:type_name -> remuda.v1.ResetStatement
+	12, // [12:12] is the sub-list for method output_type
+	12, // [12:12] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_remuda_v1_watch_proto_init() }
@@ -670,7 +778,7 @@ func file_remuda_v1_watch_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_remuda_v1_watch_proto_rawDesc), len(file_remuda_v1_watch_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   7,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
