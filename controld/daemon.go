@@ -118,6 +118,7 @@ func (d *daemon) fleetOptions(ctx context.Context, c *config.Config, replica str
 		Queue:   instrument.Queue{Queue: p.queue, Calls: d.calls("queue")},
 		Compute: instrument.Compute{Compute: p.compute, Calls: d.calls("compute")},
 		GitHub:  instrument.GitHub{GitHub: d.hub, Calls: d.calls("github")},
+		Sources: instrument.Sources{GitHubSources: d.hub, Calls: d.calls("github")},
 		Jobs:    jobOptions(c, records, d.hub), Releases: runnerReleases(c, d.hub),
 		Workers: workerOptions(c, records),
 		Pools:   hosts, Classes: classes(c), Sells: p.sells, Outside: p.outside, Repositories: sweptRepositories(c),

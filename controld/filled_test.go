@@ -28,6 +28,7 @@ pools:
   default:
     {reuse: same-owner, instance_types: [c6i.*], privileged: true, default_labels: true, rerun_interrupted: true, maximum: 9, max_uses: 5, max_age: 5h,
       spot_breaker: {interruptions: 3}, pre_runner: DIR/before.sh,
+      caches: [{name: go, paths: [~/go/pkg/mod], size_mib: 4096, scope: owner, from: [main], keep: 24h}],
       warm: {usage_class: spot, allow_on_demand_fallback: true, minimum_idle: 1, schedules: [{cron: "* * 8 * * *", idle_count: 2}]},
       jobs: {labels: [small], maximum: 5, minimum: 1, registered_minimum: true, repositories: [acme/shop], usage_class: spot, allow_on_demand_fallback: true, forks: true}}
 services:

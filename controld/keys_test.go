@@ -16,6 +16,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/config/inventory"
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/cache"
 	"github.com/remuda-ci/remuda/internal/page/signin"
 	"github.com/remuda-ci/remuda/internal/policy"
 	"github.com/remuda-ci/remuda/internal/policy/budget"
@@ -52,6 +53,11 @@ func ofPool(get func(fleet.Pool) any) effect {
 
 func ofEC2(get func(ec2.Pool) any) effect {
 	return func(w *wired) any { return get(w.aws.compute.Pools["default"]) }
+}
+
+// ofCache is of the pool's cache, as the fleet and as the launch template have it.
+func ofCache(get func(cache.Spec) any) effect {
+	return both(ofPool(func(p fleet.Pool) any { return get(p.Caches[0]) }), ofEC2(func(p ec2.Pool) any { return get(p.Caches[0]) }))
 }
 
 func ofWarm(get func(fleet.WarmPool) any) effect {
@@ -131,6 +137,7 @@ func twice(v any) [2]any { return [2]any{v, v} }
 const (
 	withHooks    = "webhooks: {secret_file: DIR/secret}\n"
 	withRule     = "callers: {audience: \"https://remuda.acme.com\", repositories: [{repository_id: 1, repository: acme/shop}]}\n"
+	withCache    = "pools: {default: {caches: [{name: go, paths: [~/go/pkg/mod], size_mib: 4096}]}}\n"
 	withWarm     = "pools: {default: {warm: {minimum_idle: 1}}}\n"
 	withSchedule = "pools: {default: {warm: {schedules: [{cron: \"* * 8 * * *\", idle_count: 2}]}}}\n"
 	withJobs     = withHooks + "pools: {default: {jobs: {labels: [small], maximum: 5, repositories: [acme/shop]}}}\n"
@@ -291,6 +298,13 @@ var keyRows = []keyRow{
 	{key: "pools.<name>.pre_runner", value: "DIR/before.sh", aws: true, got: ofEC2(func(p ec2.Pool) any { return string(p.PreRunner) }), want: "#!/bin/sh\n: before\n"},
 	{key: "pools.<name>.pre_runner", value: "DIR/before.sh", got: func(w *wired) any { return strings.TrimPrefix(w.agent().PreRunner.Script, w.b.dir) }, want: "/before.sh"},
 	{key: "pools.<name>.post_release", value: "DIR/after.sh", aws: true, got: ofEC2(func(p ec2.Pool) any { return string(p.PostRelease) }), want: "#!/bin/sh\n: after\n"},
+	{key: "pools.<name>.caches[].name", value: "gomod", with: withCache, aws: true, got: ofCache(func(s cache.Spec) any { return s.Name }), want: twice("gomod")},
+	{key: "pools.<name>.caches[].paths", value: "[~/go]", with: withCache, aws: true, got: ofCache(func(s cache.Spec) any { return s.Paths }), want: twice([]string{"~/go"})},
+	{key: "pools.<name>.caches[].size_mib", value: "2", with: withCache, aws: true, got: ofCache(func(s cache.Spec) any { return s.Size }), want: twice(uint64(2 << 20))},
+	{key: "pools.<name>.caches[].scope", value: "owner", with: withCache + "pools: {default: {reuse: same-owner}}\n", aws: true, got: ofCache(func(s cache.Spec) any { return s.Scope }), want: twice(cache.ScopeOwner)},
+	{key: "pools.<name>.caches[].from", value: "[main]", with: withCache, aws: true, got: ofCache(func(s cache.Spec) any { return s.From }), want: twice([]string{"main"})},
+	{key: "pools.<name>.caches[].keep", value: "4h", with: withCache, aws: true, got: ofCache(func(s cache.Spec) any { return s.Keep }), want: twice(4 * time.Hour)},
+	{key: "pools.<name>.caches[].name", value: "gomod", with: withCache, got: func(w *wired) any { return w.agent().Caches[0].Name }, want: "gomod"},
 	{key: "pools.<name>.ec2.images.<arch>", value: "ami-33333333", aws: true, got: ofEC2(func(p ec2.Pool) any { return p.Images }), want: map[string]string{"arm64": "ami-33333333"}},
 	{key: "pools.<name>.ec2.subnets", value: "[subnet-33333333]", aws: true, got: ofEC2(func(p ec2.Pool) any { return p.Subnets }), want: []string{"subnet-33333333"}},
 	{key: "pools.<name>.ec2.security_groups", value: "[sg-33333333]", aws: true, got: ofEC2(func(p ec2.Pool) any { return p.SecurityGroups }), want: []string{"sg-33333333"}},

@@ -11,6 +11,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/config"
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/cache"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
@@ -29,7 +30,7 @@ func pools(c *config.Config) (map[string]fleet.Pool, error) {
 		pools[name] = fleet.Pool{
 			Name: name, ResourceClasses: c.PoolResourceClasses(name), UsageClasses: c.PoolUsageClasses(name),
 			InstanceTypes: p.InstanceTypes, Privileged: p.Privileged, DefaultLabels: p.DefaultLabels, RerunInterrupted: p.RerunInterrupted, Policy: times,
-			Maximum: p.Maximum, Warm: warm, SpotBreaker: policy.SpotBreaker(p.SpotBreaker),
+			Caches: p.CacheSpecs(), Maximum: p.Maximum, Warm: warm, SpotBreaker: policy.SpotBreaker(p.SpotBreaker),
 		}
 	}
 	return pools, nil
@@ -99,8 +100,9 @@ type agentSettings struct {
 	PreRunner struct {
 		Script string `yaml:"script,omitempty"`
 	} `yaml:"pre_runner,omitempty"`
-	LogLevel  string `yaml:"log_level"`
-	LogFormat string `yaml:"log_format"`
+	Caches    []cache.OnHost `yaml:"caches,omitempty"`
+	LogLevel  string         `yaml:"log_level"`
+	LogFormat string         `yaml:"log_format"`
 }
 
 // agentConfig is the configuration of a host's agentd. The host writes only into a directory
@@ -113,5 +115,6 @@ func agentConfig(c *config.Config, m lifecycle.Machine, hostDir string) ([]byte,
 	s.Store.SQLite.Path = c.Store.SQLite.Path
 	s.Runner.Distribution, s.Runner.Env = c.Compute.Process.Runner, c.Compute.Process.Environment
 	s.PreRunner.Script = c.Pools[m.Pool].PreRunner
+	s.Caches = cache.OnHosts(c.Pools[m.Pool].CacheSpecs())
 	return yaml.Marshal(s)
 }

@@ -37,8 +37,9 @@ var (
 	_ fleet.Compute = (*ec2.Compute)(nil)
 	_ fleet.Compute = computetest.Compute(nil)
 
-	_ fleet.GitHub     = (*github.Client)(nil)
-	_ fleet.GitHubJobs = (*github.Client)(nil)
+	_ fleet.GitHub        = (*github.Client)(nil)
+	_ fleet.GitHubJobs    = (*github.Client)(nil)
+	_ fleet.GitHubSources = (*github.Client)(nil)
 
 	_ fleet.Observer = (*telemetry.Metrics)(nil)
 )

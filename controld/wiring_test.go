@@ -44,7 +44,10 @@ func TestCallsAreCountedByResult(t *testing.T) {
 
 func TestAgentConfig(t *testing.T) {
 	c := config.Default()
-	c.Pools["build"] = config.Pool{PreRunner: "/etc/remuda/pre.sh"}
+	c.Pools["build"] = config.Pool{
+		PreRunner: "/etc/remuda/pre.sh",
+		Caches:    []config.Cache{{Name: "go", Paths: []string{"~/go/pkg/mod"}, SizeMiB: 4096, From: []string{"main"}}},
+	}
 	got, err := agentConfig(c, lifecycle.Machine{InstanceID: "i-1", HostKey: "role:i-1", Pool: "build"}, "/hosts/i-1")
 	if err != nil {
 		t.Fatal(err)
@@ -59,6 +62,13 @@ runner:
     distribution: /opt/actions-runner
 pre_runner:
     script: /etc/remuda/pre.sh
+caches:
+    - name: go
+      paths:
+        - ~/go/pkg/mod
+      size_mib: 4096
+      scope: repository
+      keep: 168h0m0s
 log_level: info
 log_format: text
 `

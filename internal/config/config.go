@@ -168,6 +168,8 @@ type Pool struct {
 	// PostRelease is the path of a script that each host runs as root whenever it
 	// has been cleaned, before it goes back to the pool; empty: none.
 	PostRelease string `yaml:"post_release"`
+	// Caches are directories of jobs that outlive their runs.
+	Caches []Cache `yaml:"caches"`
 	// EC2 is what differs from AWS.EC2 for this pool; nil: nothing.
 	EC2 *EC2 `yaml:"ec2"`
 	// Awake is how many of its newest clean hosts never rest. A claim of as many never waits for one that rests.

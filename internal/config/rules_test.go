@@ -23,6 +23,9 @@ func aws(more string) string {
 	return "aws: {" + more + "instance_profile: remuda-host}\n"
 }
 
+// cached is a file whose default pool has these caches.
+func cached(caches string) string { return "pools: {default: {caches: [" + caches + "]}}" }
+
 func TestRules(t *testing.T) {
 	var pools, zones strings.Builder
 	for i := range 101 {
@@ -30,6 +33,16 @@ func TestRules(t *testing.T) {
 		fmt.Fprintf(&zones, "z%d,", i)
 	}
 	tests := []struct{ name, text, want string }{
+		{"cache without a size", cached("{name: go, paths: [~/go]}"), `pools.default.caches[0].size_mib: is missing; write a number from 1 to 16777216`},
+		{"cache without a path", cached("{name: go, size_mib: 1}"), `pools.default.caches[0]: paths has 0 directories, want 1 to 8`},
+		{"cache outside the home", cached("{name: go, paths: [/etc], size_mib: 1}"), `path "/etc" does not begin with ~/`},
+		{"caches in each other", cached("{name: a, paths: [~/go], size_mib: 1}, {name: b, paths: [~/go/pkg], size_mib: 1}"), `pools.default.caches: path "~/go/pkg" is inside the path "~/go"`},
+		{"cache of two names", cached("{name: a, paths: [~/x], size_mib: 1}, {name: a, paths: [~/y], size_mib: 1}"), `another one has the same name`},
+		{"cache with a pattern that is none", cached("{name: go, paths: [~/go], size_mib: 1, from: [\"rel?\"]}"), `pools.default.caches[0].from[0]: has a character that is neither a star nor stands for itself`},
+		{"cache of an owner without hosts for it", cached("{name: go, paths: [~/go], size_mib: 1, scope: owner}"), `pools.default.caches[0].scope: is owner, and no host of the pool serves two repositories`},
+		{"cache of no host that is reused", "pools: {default: {reuse: none, caches: [{name: go, paths: [~/go], size_mib: 1}]}}", `pools.default.caches: means nothing with reuse: none`},
+		{"cache of the repository, which is not known", "github: {scope: organisation}\nwebhooks: {secret_env: S}\npools: {default: {reuse: same-owner, jobs: {labels: [s], maximum: 1, repositories: [\"a/*\"]}, caches: [{name: go, paths: [~/go], size_mib: 1}]}}",
+			`pools.default.caches[0].scope: is repository, and at organization scope GitHub chooses the repository`},
 		{"plaintext", "grpc: {addr: 0.0.0.0:7443}", `2:8: grpc.addr: is reached from other machines in plaintext; write a loopback address such as 127.0.0.1:7443, or add grpc.tls`},
 		{"plaintext on all", "grpc: {addr: \":7443\"}", `grpc.addr: is reached from other machines in plaintext`},
 		{"plaintext by name", "grpc: {addr: \"host:7443\"}", `grpc.addr: is reached from other machines in plaintext`},
@@ -170,6 +183,8 @@ func TestWhatIsAllowed(t *testing.T) {
 		"public HTTP":                "http: {addr: \":7080\"}",
 		"stand-in":                   "",
 		"no hosts of a kind":         "compute: {process: {capacity: {\"*\": 0}}}",
+		"a cache of the repository":  cached("{name: go, paths: [~/go], size_mib: 1, from: [main, release/*], keep: 1h}"),
+		"a cache of the owner":       "pools: {default: {reuse: same-owner, caches: [{name: go, paths: [~/go], size_mib: 1, scope: owner}]}}",
 		"once and no more":           "pools: {default: {reuse: none, max_uses: 1}}",
 		"no margin":                  "timeouts: {claim_margin: 0s, idle: 1s}",
 		"the most tags of all":       aws("tags: {" + manyTags(30) + "}"),

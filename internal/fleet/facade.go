@@ -33,6 +33,7 @@ type (
 	GuardStore    = ports.GuardStore
 	JobStore      = ports.JobStore
 	GitHubJobs    = ports.GitHubJobs
+	GitHubSources = ports.GitHubSources
 	Notices       = ports.Notices
 	Registrations = scaledown.Registrations
 	Observer      = ports.Observer

@@ -45,6 +45,8 @@ type Options struct {
 	Queue   ports.Queue
 	Compute ports.Compute
 	GitHub  ports.GitHub
+	// Sources says what runs were started by, for the caches of pools; nil: no run may write to one.
+	Sources ports.GitHubSources
 
 	Pools   map[string]ports.Pool
 	Classes map[string]ports.Class
@@ -226,7 +228,7 @@ func (o *Options) fill() {
 // lowerRooms makes the rooms that act on single hosts, and provision.
 func (f *Fleet) lowerRooms(o Options, health *hosts.GitHubHealth) {
 	f.hosts = &hosts.Hosts{
-		Store: o.Store, Queue: o.Queue, GitHub: o.GitHub, Guards: o.Guards, Compute: o.Compute, Ender: o.Compute,
+		Store: o.Store, Queue: o.Queue, GitHub: o.GitHub, Sources: o.Sources, Guards: o.Guards, Compute: o.Compute, Ender: o.Compute,
 		Pools: o.Pools, Prices: o.Prices, Limited: o.Limits.On(), HostKey: o.HostKey, RandomText: o.RandomText, OneAtATime: o.OneAtATime, GitHubHealth: health,
 		Templates: hosts.Templates{Ask: o.TemplateVersion}, Timing: o.Timing, Log: o.Log, Observer: o.Observer, Ops: f.ops,
 	}

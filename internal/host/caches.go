@@ -108,7 +108,7 @@ func (h *Host) commitCaches(ctx context.Context, assignment int64, keep []string
 	s := h.cacheStore()
 	outcomes, err := s.Commit(ctx, assignment, keep)
 	for _, o := range outcomes {
-		h.log.Info("cache settled", logkey.Cache, o.Name, logkey.Kept, o.Committed, logkey.Reason, o.Reason, logkey.Bytes, o.Bytes)
+		h.log.Info("cache settled", logkey.Cache, o.Name, logkey.CacheKey, o.Key, logkey.Kept, o.Committed, logkey.Reason, o.Reason, logkey.Bytes, o.Bytes)
 	}
 	if err == nil {
 		return nil

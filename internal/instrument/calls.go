@@ -9,6 +9,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/cache"
 	"github.com/remuda-ci/remuda/internal/lifecycle/notice"
 	"github.com/remuda-ci/remuda/internal/services"
 	"github.com/remuda-ci/remuda/internal/services/model"
@@ -171,6 +172,24 @@ type Registrations struct {
 func (g Registrations) Runner(ctx context.Context, repository string, id int64) (_ lifecycle.Runner, err error) {
 	defer g.count("runner", &err)
 	return g.Registrations.Runner(ctx, repository, id)
+}
+
+// Sources is what says what runs were started by, with its calls counted.
+type Sources struct {
+	fleet.GitHubSources
+	Calls
+}
+
+// RunSource implements fleet.GitHubSources.
+func (g Sources) RunSource(ctx context.Context, repository, runID string) (_ cache.Source, err error) {
+	defer g.count("run_source", &err)
+	return g.GitHubSources.RunSource(ctx, repository, runID)
+}
+
+// Branch implements fleet.GitHubSources.
+func (g Sources) Branch(ctx context.Context, repository, name, sha string) (_ cache.Branch, err error) {
+	defer g.count("branch", &err)
+	return g.GitHubSources.Branch(ctx, repository, name, sha)
 }
 
 // Scaler is a scaler of services whose calls are counted.

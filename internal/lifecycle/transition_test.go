@@ -219,6 +219,26 @@ func TestLaunched(t *testing.T) {
 
 // TestRunBefore: a host names the run that had it before, while another has it. Of a job-scoped host it is the run of its job, once a webhook has
 // named that.
+// TestJobsRun: the run of a job-scoped host is that of the job which GitHub chose, and is not known before a webhook has named it.
+func TestJobsRun(t *testing.T) {
+	run := lifecycle.Record{Repository: "acme/shop", RunID: "41", Meter: meter.Begin(now)}
+	job := lifecycle.Record{Repository: "acme/shop", RunID: "request-1", JobsOf: "acme", Meter: meter.Begin(now)}
+	named := job
+	named.ChargeTo(meter.User{Repository: "acme/site", RunID: "42"})
+	for name, tt := range map[string]struct {
+		record          lifecycle.Record
+		repository, run string
+	}{
+		"run-scoped":            {run, "acme/shop", "41"},
+		"job-scoped":            {job, "", ""},
+		"job-scoped, and named": {named, "acme/site", "42"},
+	} {
+		if repository, id := tt.record.JobsRun(); repository != tt.repository || id != tt.run {
+			t.Errorf("%s: run %q of %q, want %q of %q", name, id, repository, tt.run, tt.repository)
+		}
+	}
+}
+
 func TestRunBefore(t *testing.T) {
 	p := lifecycle.DefaultPolicy()
 	is := func(what, want string, r lifecycle.Record) {

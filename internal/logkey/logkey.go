@@ -14,7 +14,8 @@ const (
 	Pool       = "pool"       // host pool or job pool
 	Caches     = "caches"     // names of caches
 	Kept       = "kept"       // whether a cache is kept
-	Cache      = "cache"      // key of a cache on its host
+	Cache      = "cache"      // name of a cache
+	CacheKey   = "cache_key"  // its key on its host
 	Slot       = "slot"       // number of a job pool's slot
 	Job        = "job"        // id of a workflow job or of a service's job
 	Runner     = "runner"     // name or id of a registration on GitHub

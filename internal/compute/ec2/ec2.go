@@ -41,6 +41,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/aws"
 	"github.com/remuda-ci/remuda/internal/compute/catalogue"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/cache"
 	"github.com/remuda-ci/remuda/internal/retry"
 )
 
@@ -173,6 +174,8 @@ type Pool struct {
 	// Privileged says that a job may become root on its host: the agent leaves it
 	// the ways to that, sudo and docker.
 	Privileged bool
+	// Caches are directories of jobs that outlive their runs.
+	Caches []cache.Spec
 	// JobsReadMetadata lets jobs read the instance metadata, and with it the
 	// credentials of the host's role. Only for pools that run trusted code.
 	JobsReadMetadata bool

@@ -24,6 +24,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/compute/catalogue"
 	"github.com/remuda-ci/remuda/internal/compute/ec2"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/cache"
 	"github.com/remuda-ci/remuda/internal/lifecycle/resources"
 	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
@@ -165,6 +166,10 @@ func TestUserDataTellsAHostWhereItBelongs(t *testing.T) {
 		"without one":              {func(p *ec2.Pool) { p.PreRunner = nil }, []file{host("")}},
 		"for jobs with a metadata": {func(p *ec2.Pool) { p.PreRunner, p.JobsReadMetadata = nil, true }, []file{host(`,"jobs_read_metadata":true`)}},
 		"of a privileged pool":     {func(p *ec2.Pool) { p.PreRunner, p.Privileged = nil, true }, []file{host(`,"privileged":true`)}},
+		"of a pool with caches": {func(p *ec2.Pool) {
+			p.PreRunner = nil
+			p.Caches = []cache.Spec{{Name: "go", Paths: []string{"~/go/pkg/mod"}, Size: 4 << 30, From: []string{"main"}}}
+		}, []file{host(`,"caches":[{"name":"go","paths":["~/go/pkg/mod"],"size_mib":4096,"scope":"repository","keep":"168h0m0s"}]`)}},
 		"with a script for after a run": {func(p *ec2.Pool) { p.PreRunner, p.PostRelease = nil, []byte("#!/bin/sh\nclean\n") },
 			[]file{{"/etc/remuda/post-release", "0755", "", "#!/bin/sh\nclean\n"}, host(`,"post_release":"/etc/remuda/post-release"`)}},
 		"with both scripts": {func(p *ec2.Pool) { p.PostRelease = []byte("#!/bin/sh\nclean\n") },
@@ -232,6 +237,12 @@ func TestDriftIsCorrected(t *testing.T) {
 		"another script": {
 			change: func(p *ec2.Pool) { p.PreRunner = []byte("#!/bin/sh\ntrue\n") },
 			want:   updated("version 1 differs from the configuration in UserData" + replaced), current: 2, count: 2,
+		},
+		"a cache more": {
+			change: func(p *ec2.Pool) {
+				p.Caches = []cache.Spec{{Name: "go", Paths: []string{"~/go/pkg/mod"}, Size: 1 << 30}}
+			},
+			want: updated("version 1 differs from the configuration in UserData" + replaced), current: 2, count: 2,
 		},
 		"a tag less": {
 			change: func(p *ec2.Pool) { p.Tags = nil },

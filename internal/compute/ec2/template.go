@@ -23,6 +23,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/aws"
 	"github.com/remuda-ci/remuda/internal/compute/catalogue"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/cache"
 )
 
 // template is a launch template of a pool: EC2 takes the architecture of the
@@ -239,6 +240,8 @@ type host struct {
 	PostRelease      string `json:"post_release,omitempty"` // the path
 	Privileged       bool   `json:"privileged,omitempty"`
 	JobsReadMetadata bool   `json:"jobs_read_metadata,omitempty"`
+
+	Caches []cache.OnHost `json:"caches,omitempty"`
 }
 
 // cloudConfig is the configuration for cloud-init. Its format is YAML, and JSON is YAML.
@@ -257,7 +260,7 @@ type writtenFile struct {
 // base64. Nothing in it is secret: a job could read it.
 func (o Options) userData(pool string) (string, error) {
 	p := o.Pools[pool]
-	h := host{Region: o.Region, Prefix: o.Prefix, Pool: pool, Privileged: p.Privileged, JobsReadMetadata: p.JobsReadMetadata}
+	h := host{Region: o.Region, Prefix: o.Prefix, Pool: pool, Privileged: p.Privileged, JobsReadMetadata: p.JobsReadMetadata, Caches: cache.OnHosts(p.Caches)}
 	var files []writtenFile
 	if len(p.PreRunner) > 0 {
 		h.PreRunner = PreRunnerFile

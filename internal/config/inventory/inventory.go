@@ -97,6 +97,8 @@ func withEverything() *config.Config {
 	c.ResourceClasses = map[string]config.ResourceClass{"large": c.ResourceClasses["large"]}
 	pool := c.Pools[config.DefaultPool]
 	pool.MaxRuntime, pool.IdleTime, pool.Maximum = &none, &none, new(0)
+	pool.Caches = []config.Cache{{}}
+	pool.Caches[0].SetDefaults()
 	own := ec2()
 	pool.EC2 = &own
 	c.Webhooks, pool.Jobs = &config.Webhooks{}, &config.Jobs{}

@@ -45,6 +45,13 @@ func (hs *Hosts) apply(ctx context.Context, j *op.Recorder, r lifecycle.Record, 
 	if d.StandsBy {
 		d.Standby, token = hs.newStandby(ctx, r)
 	}
+	var kept []string
+	if d.Action == lifecycle.ActionRelease {
+		var why string
+		if kept, why = hs.keptCaches(ctx, r); why != "" {
+			d.Reason += "; " + why
+		}
+	}
 	next, err := lifecycle.Apply(r, d, now, hs.Policy(r.Pool))
 	if err != nil {
 		return r, fmt.Errorf("carry out a decision: %w", err)
@@ -52,6 +59,7 @@ func (hs *Hosts) apply(ctx context.Context, j *op.Recorder, r lifecycle.Record, 
 	if token != nil {
 		next.Registration = token
 	}
+	next.KeepCaches = append(next.KeepCaches, kept...)
 	if err := hs.supplyToken(ctx, &next, d.Action); err != nil {
 		return r, err
 	}

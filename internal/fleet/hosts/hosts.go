@@ -25,6 +25,8 @@ type Hosts struct {
 	Store  ports.Store
 	Queue  ports.Queue
 	GitHub ports.GitHub
+	// Sources says what runs were started by; nil: the views of caches are thrown away.
+	Sources ports.GitHubSources
 	// Guards keeps the fleet's hold; nil: there is none.
 	Guards ports.GuardStore
 	// JobStore keeps the jobs; nil: there are none.

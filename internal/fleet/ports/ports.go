@@ -8,6 +8,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/breaker"
+	"github.com/remuda-ci/remuda/internal/lifecycle/cache"
 	"github.com/remuda-ci/remuda/internal/lifecycle/delivery"
 	"github.com/remuda-ci/remuda/internal/lifecycle/fleethold"
 	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
@@ -259,6 +260,14 @@ type GitHubJobs interface {
 	QueuedJobs(ctx context.Context, repository string) ([]lifecycle.WorkflowJob, error)
 }
 
+// GitHubSources is what the caches of runs need of GitHub.
+type GitHubSources interface {
+	// RunSource reads what a run was started by: ErrNotFound.
+	RunSource(ctx context.Context, repository, runID string) (cache.Source, error)
+	// Branch reads whether a branch is protected and has a commit: ErrNotFound for a branch that there is not.
+	Branch(ctx context.Context, repository, name, sha string) (cache.Branch, error)
+}
+
 // Notices hands out what EC2 announces of machines, ours and others'. Delivery is at least once, in no order.
 type Notices interface {
 	// Receive hands out some notices and hides them from others for a while. It may wait up to 20 s for a
@@ -367,6 +376,8 @@ type Pool struct {
 	// when an interrupted host took one of them with it.
 	RerunInterrupted bool
 	Policy           lifecycle.Policy
+	// Caches are directories of jobs that outlive their runs.
+	Caches []cache.Spec
 	// Maximum is how many hosts it may have at once; 0: none, and nil: any number.
 	Maximum *int
 	// SpotBreaker pauses launches of spot hosts after many interruptions.

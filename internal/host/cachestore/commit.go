@@ -23,6 +23,7 @@ const mostLayers = 8
 
 // Outcome is what became of one cache at the end of an assignment.
 type Outcome struct {
+	Key string `json:"key"`
 	Name string `json:"name"`
 	// Committed: the next run begins with what this one has left. It is true of one that nothing has changed too.
 	Committed bool `json:"committed"`
@@ -57,6 +58,7 @@ func (s *Store) Commit(ctx context.Context, assignment int64, names []string) ([
 				}
 			}
 		}
+		o.Key = c.Key
 		outcomes = append(outcomes, o)
 	}
 	return outcomes, s.Discard()

@@ -52,7 +52,7 @@ func (s *Store) makeRoom(held []Held) error {
 }
 
 func (s *Store) evict(h Held, reason string) error {
-	s.log.Info("cache evicted", logkey.Cache, h.Name, logkey.Bytes, h.Bytes, logkey.Reason, reason)
+	s.log.Info("cache evicted", logkey.Cache, h.Name, logkey.CacheKey, h.Key, logkey.Bytes, h.Bytes, logkey.Reason, reason)
 	return s.Remove(h.Key)
 }
 

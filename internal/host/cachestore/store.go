@@ -233,6 +233,6 @@ func (s *Store) Remove(key string) error {
 
 // drop deletes a cache for a reason.
 func (s *Store) drop(key string, why error) error {
-	s.log.Warn("cache dropped", logkey.Cache, key, logkey.Reason, why)
+	s.log.Warn("cache dropped", logkey.CacheKey, key, logkey.Reason, why)
 	return s.Remove(key)
 }

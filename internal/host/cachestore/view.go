@@ -254,7 +254,7 @@ func (s *Store) sweep() error {
 	for _, key := range keys {
 		st, err := s.load(key)
 		if err != nil {
-			s.log.Warn("cache dropped", logkey.Cache, key, logkey.Reason, err)
+			s.log.Warn("cache dropped", logkey.CacheKey, key, logkey.Reason, err)
 			if err := s.Remove(key); err != nil {
 				return err
 			}

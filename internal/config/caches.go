@@ -1,0 +1,93 @@
+package config
+
+import (
+	"strings"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/config/strictyaml"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/cache"
+	"github.com/remuda-ci/remuda/internal/policy"
+)
+
+// Cache is a set of directories of the jobs of a pool that outlives their runs: see cache.Spec.
+type Cache struct {
+	Name  string   `yaml:"name"`
+	Paths []string `yaml:"paths"`
+	// SizeMiB is the most that it may hold.
+	SizeMiB int         `yaml:"size_mib"`
+	Scope   cache.Scope `yaml:"scope"`
+	// From are patterns of the branches whose runs may write; none: those that GitHub protects.
+	From []string `yaml:"from"`
+	// Keep is how long it stays after its last use. Longer fills the disks of hosts with what no run uses.
+	Keep time.Duration `yaml:"keep"`
+}
+
+// SetDefaults are those of a cache that has its name, paths and size alone.
+func (c *Cache) SetDefaults() { c.Scope, c.Keep = cache.ScopeRepository, cache.DefaultKeep }
+
+// Spec is the same in the words of the fleet.
+func (c Cache) Spec() cache.Spec {
+	return cache.Spec{Name: c.Name, Paths: c.Paths, Size: uint64(max(c.SizeMiB, 0)) << 20, Scope: c.Scope, From: c.From, Keep: c.Keep}
+}
+
+// CacheSpecs are the caches of a pool, in the words of the fleet.
+func (p Pool) CacheSpecs() []cache.Spec {
+	var specs []cache.Spec
+	for _, c := range p.Caches {
+		specs = append(specs, c.Spec())
+	}
+	return specs
+}
+
+// validateCaches refuses what is unsound, and what would be accepted and do nothing.
+func (c *Config) validateCaches(at strictyaml.Place, p Pool) {
+	if len(p.Caches) == 0 {
+		return
+	}
+	if p.Reuse == lifecycle.ReuseNone {
+		at.Errorf("means nothing with reuse: none, since no host serves another run; leave it out")
+		return
+	}
+	sound := true // each by itself, before they are looked at together
+	for i, one := range p.Caches {
+		item := at.Item(i)
+		item.At("size_mib").Number(one.SizeMiB, cache.MinSize>>20, cache.MaxSize>>20)
+		for n, pattern := range one.From {
+			if err := policy.CheckPattern(pattern); err != nil {
+				item.At("from").Item(n).Errorf("%v", err)
+			}
+		}
+		item.At("keep").Between(one.Keep, cache.MinKeep, cache.MaxKeep)
+		if !item.At("size_mib").Fine() || !item.At("keep").Fine() {
+			sound = false
+		} else if err := one.Spec().Validate(); err != nil {
+			item.Errorf("%v", err)
+			sound = false
+		}
+		c.validateCacheScope(item.At("scope"), p, one.Scope)
+	}
+	if err := cache.ValidateAll(p.CacheSpecs()); err != nil && sound {
+		at.Errorf("%v", err)
+	}
+}
+
+// validateCacheScope: a cache goes no further than the hosts of its pool, and a host that may get a job of any repository of an owner has only
+// caches of the owner.
+func (c *Config) validateCacheScope(at strictyaml.Place, p Pool, scope cache.Scope) {
+	switch {
+	case scope == cache.ScopeOwner && p.Reuse != lifecycle.ReuseSameOwner:
+		at.Errorf("is owner, and no host of the pool serves two repositories; write repository, or reuse: same-owner")
+	case scope == cache.ScopeRepository && p.Jobs != nil && c.GitHub.Scope == ScopeOrganization:
+		at.Errorf("is repository, and at organization scope GitHub chooses the repository of a job pool's host after its caches are there; write owner with reuse: same-owner")
+	}
+}
+
+// cacheNames are the names of a pool's caches, for a sentence.
+func cacheNames(p Pool) string {
+	var names []string
+	for _, one := range p.Caches {
+		names = append(names, one.Name)
+	}
+	return strings.Join(names, ", ")
+}

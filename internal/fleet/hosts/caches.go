@@ -1,0 +1,87 @@
+package hosts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/cache"
+	"github.com/remuda-ci/remuda/internal/logkey"
+	"github.com/remuda-ci/remuda/internal/policy"
+)
+
+// cachesBudget is how long the release of a host may wait for what GitHub says of its run. A job is over and its caller waits, so the views of caches
+// are thrown away rather than that.
+const cachesBudget = 3 * time.Second
+
+// keptCaches are the names of the caches that the host's run may change, and why, for the event of the release. It fails
+// closed: what GitHub does not say in time is thrown away. GitHub is asked only in a pool with caches, and about a branch only if that matters.
+func (hs *Hosts) keptCaches(ctx context.Context, r lifecycle.Record) (kept []string, why string) {
+	specs := hs.Pools[r.Pool].Caches
+	if len(specs) == 0 {
+		return nil, ""
+	}
+	repository, runID := r.JobsRun()
+	if runID == "" || hs.Sources == nil {
+		return nil, "its caches are thrown away: no run is known of its jobs"
+	}
+	ctx, cancel := context.WithTimeout(ctx, cachesBudget)
+	defer cancel()
+	verdict, err := hs.judgeCaches(ctx, specs, repository, runID)
+	if err != nil {
+		if errors.Is(err, lifecycle.ErrNotFound) {
+			return nil, "its caches are thrown away: GitHub has no such run or branch"
+		}
+		hs.Log.Warn("caches of a run are thrown away", logkey.Instance, r.InstanceID, logkey.Repository, repository, logkey.Run, runID, logkey.Error, err)
+		return nil, "its caches are thrown away: GitHub did not say whose run it is"
+	}
+	return verdict.kept, verdict.String()
+}
+
+// cacheVerdict is what is kept and thrown away, with the last reason for each.
+type cacheVerdict struct {
+	kept, thrown       []string
+	keptWhy, thrownWhy string
+}
+
+// judgeCaches asks GitHub what it must know, and judges each cache.
+func (hs *Hosts) judgeCaches(ctx context.Context, specs []cache.Spec, repository, runID string) (v cacheVerdict, err error) {
+	run, err := hs.Sources.RunSource(ctx, repository, runID)
+	if err != nil {
+		return v, fmt.Errorf("read what run %s was started by: %w", runID, err)
+	}
+	var branch *cache.Branch
+	for _, s := range specs {
+		keeps, why := policy.KeepsCaches(run, s.From, nil)
+		if keeps && branch == nil {
+			is, err := hs.Sources.Branch(ctx, repository, run.Branch, run.SHA)
+			if err != nil {
+				return cacheVerdict{}, fmt.Errorf("read the branch of run %s: %w", runID, err)
+			}
+			branch = &is
+		}
+		if keeps {
+			keeps, why = policy.KeepsCaches(run, s.From, branch)
+		}
+		if keeps {
+			v.kept, v.keptWhy = append(v.kept, s.Name), why
+		} else {
+			v.thrown, v.thrownWhy = append(v.thrown, s.Name), why
+		}
+	}
+	return v, nil
+}
+
+func (v cacheVerdict) String() string {
+	var parts []string
+	if len(v.kept) > 0 {
+		parts = append(parts, "its caches are kept ("+strings.Join(v.kept, ", ")+"): "+v.keptWhy)
+	}
+	if len(v.thrown) > 0 {
+		parts = append(parts, "its caches are thrown away ("+strings.Join(v.thrown, ", ")+"): "+v.thrownWhy)
+	}
+	return strings.Join(parts, "; ")
+}
