@@ -23,7 +23,7 @@ const mostLayers = 8
 
 // Outcome is what became of one cache at the end of an assignment.
 type Outcome struct {
-	Key string `json:"key"`
+	Key  string `json:"key"`
 	Name string `json:"name"`
 	// Committed: the next run begins with what this one has left. It is true of one that nothing has changed too.
 	Committed bool `json:"committed"`
