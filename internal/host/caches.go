@@ -83,7 +83,7 @@ func (h *Host) cachesToKeep() []string {
 func (h *Host) settleCaches(keep []string) (kept []string, err error) {
 	s := h.cacheStore()
 	if s == nil {
-		return nil, tree.Remove(h.path(cachesDir)) // of a configuration that had some
+		return nil, h.emptyCaches()
 	}
 	if len(keep) > 0 {
 		if err := s.Hide(); err != nil {
@@ -100,6 +100,14 @@ func (h *Host) settleCaches(keep []string) (kept []string, err error) {
 		return nil, s.Discard()
 	}
 	return keep, nil
+}
+
+// emptyCaches deletes what a configuration with caches has left. The directory may be a volume of its own, which stays.
+func (h *Host) emptyCaches() error {
+	if missing(h.path(cachesDir)) {
+		return nil
+	}
+	return tree.Clear(h.path(cachesDir), tree.Owner{UID: os.Geteuid(), GID: os.Getegid()}, 0o700)
 }
 
 // commitCaches makes what the last run has left in the caches of these names the caches. The host has been verified: nothing of the run is left. What cannot be

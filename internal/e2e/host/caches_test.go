@@ -3,9 +3,13 @@
 package host_test
 
 import (
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/remuda-ci/remuda/internal/local"
 )
@@ -149,10 +153,30 @@ substr($h, 0, 4) = pack("L", 8); print "` + broken + `\n" if syscall(304, fileno
 	},
 }
 
+// volume is the mount of a file system for caches. The machines of these tests boot from overlayfs, and no overlay can be in another one.
+const volume = `[Unit]
+Before=agentd.service
+[Mount]
+What=tmpfs
+Where=/var/lib/remuda/caches
+Type=tmpfs
+Options=mode=0700,size=1g
+`
+
+// hasVolume gives a machine a volume of its own for caches.
+func (s *system) hasVolume(t testing.TB) {
+	t.Helper()
+	const unit = "var-lib-remuda-caches.mount"
+	units := filepath.Join(s.root, "etc/systemd/system")
+	check(t, os.MkdirAll(filepath.Join(units, "local-fs.target.wants"), 0o755))
+	check(t, os.WriteFile(filepath.Join(units, unit), []byte(volume), 0o644))
+	check(t, os.Symlink("../"+unit, filepath.Join(units, "local-fs.target.wants", unit)))
+}
+
 // TestHostileCaches has jobs attack the cache of their host, each by its way, and looks at what a later job of the repository is given.
 func TestHostileCaches(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, nil)
+	s := newStage(t, func(_ types.Instance, s *system) { s.hasVolume(t) })
 	seed := s.provision("800", "caching")
 	s.begin("800", job{"seed", "echo '" + trusted + "' >" + cached + "/good"})
 	s.succeeds("800", "seed")

@@ -739,6 +739,9 @@ func testLinkedHome(w *world) {
 	if err == nil || len(names) > 0 {
 		w.Fatalf("attached %q through a link: %v", names, err)
 	}
+	if v := w.loadView(); len(v.Caches) > 0 {
+		w.Fatalf("what was not attached can be committed: %+v", v)
+	}
 	if entries, err := os.ReadDir(elsewhere); err != nil || len(entries) > 0 {
 		w.Fatalf("there are %v, %v", entries, err)
 	}

@@ -80,14 +80,18 @@ func (s *Store) Attach(ctx context.Context, assignment int64, home string, cache
 	if err := s.saveView(v); err != nil {
 		return nil, errors.Join(append(wrong, fmt.Errorf("attach caches: %w", err))...)
 	}
+	shown := view{Assignment: v.Assignment, BootID: v.BootID, Mechanism: v.Mechanism}
 	for _, c := range v.Caches {
 		if err := s.show(home, c); err != nil {
 			wrong = append(wrong, fmt.Errorf("attach cache %s: %w", c.Name, err))
 			continue
 		}
-		names = append(names, c.Name)
+		shown.Caches = append(shown.Caches, c)
 	}
-	return names, errors.Join(wrong...)
+	if len(shown.Caches) < len(v.Caches) { // what the run does not see cannot be committed
+		wrong = append(wrong, s.saveView(shown))
+	}
+	return shown.names(), errors.Join(wrong...)
 }
 
 func (v view) names() (names []string) {
@@ -253,6 +257,12 @@ func (s *Store) sweep() error {
 	}
 	for _, key := range keys {
 		st, err := s.load(key)
+		if errors.Is(err, fs.ErrNotExist) { // its first commit was cut short, or had nothing to keep
+			if err := s.Remove(key); err != nil {
+				return err
+			}
+			continue
+		}
 		if err != nil {
 			s.log.Warn("cache dropped", logkey.CacheKey, key, logkey.Reason, err)
 			if err := s.Remove(key); err != nil {
