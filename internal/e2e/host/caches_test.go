@@ -81,7 +81,7 @@ mknod null c 1 3 && echo '` + broken + `'; mknod white c 0 0 && echo '` + broken
 	},
 	{
 		name: "extended attributes",
-		harm: `perl -e 'my ($p, $n, $v) = (glob("~/go/pkg/mod/good"), "user.mark", "x"); syscall(188, $p, $n, $v, 1, 0) == 0 or warn "no attribute: $!"
+		harm: `perl -e 'my ($p, $n, $v) = (glob("~/go/pkg/mod/good"), "user.mark", "x"); syscall(188, $p, $n, $v, 1, 0) == 0 or warn "no attribute: $!";
 for my $n ("trusted.overlay.opaque", "trusted.overlay.redirect", "security.capability") { print "` + broken + `\n" if syscall(188, $p, my $m = $n, $v, 1, 0) == 0 }'`,
 		left: `perl -e 'my ($p, $b) = (glob("~/go/pkg/mod/good"), "\0" x 256); my $n = syscall(194, $p, $b, 256); print "attributes: $b\n" if $n > 0 && $b =~ /user|trusted|capability/'`,
 	},
@@ -92,10 +92,10 @@ for my $n ("trusted.overlay.opaque", "trusted.overlay.redirect", "security.capab
 		name: "more than its size", harm: "head -c 100M /dev/zero >~/go/pkg/mod/big", left: "ls ~/go/pkg/mod/big",
 	},
 	{
-		name: "names with line breaks and escapes", harm: `touch ~/go/pkg/mod/$'a\nf 644 0 - "0/b"' ~/go/pkg/mod/$'\e[2J'`, left: `ls -d ~/go/pkg/mod/a* ~/go/pkg/mod/$'\e'*`,
+		name: "names with line breaks and escapes", harm: `touch ~/go/pkg/mod/$'a\nf 644 0 - "0:b"' ~/go/pkg/mod/$'\e[2J'`, left: `ls -d ~/go/pkg/mod/a* ~/go/pkg/mod/$'\e'*`,
 	},
 	{
-		name: "a thousand directories deep", harm: `cd ~/go/pkg/mod; for n in $(seq 1000); do mkdir d && cd -P d || break; done`, left: "ls -d ~/go/pkg/mod/d",
+		name: "three hundred directories deep", harm: `mkdir -p ~/go/pkg/mod/$(printf 'd/%.0s' $(seq 300))`, left: "ls -d ~/go/pkg/mod/d",
 	},
 	{
 		name: "twenty thousand empty files and no right to see them", from: ofFork,

@@ -1,7 +1,9 @@
 package cachestore
 
 import (
+	"errors"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -37,13 +39,13 @@ func (s *Store) Evict(now time.Time) error {
 
 func (s *Store) makeRoom(held []Held) error {
 	for len(held) > 0 {
-		free, err := s.free()
-		if err != nil || free >= s.o.MinimumFree {
+		free, needed, err := s.room()
+		if err != nil || free >= needed {
 			return err
 		}
 		last := held[len(held)-1]
 		held = held[:len(held)-1]
-		reason := fmt.Sprintf("%d MiB are free on the disk and %d are needed", free>>20, s.o.MinimumFree>>20)
+		reason := fmt.Sprintf("%d MiB are free on the disk and %d are needed", free>>20, needed>>20)
 		if err := s.evict(last, reason); err != nil {
 			return err
 		}
@@ -56,11 +58,29 @@ func (s *Store) evict(h Held, reason string) error {
 	return s.Remove(h.Key)
 }
 
-// free is what the user of jobs may still write on the disk of the store, in bytes.
-func (s *Store) free() (uint64, error) {
-	var st unix.Statfs_t
-	if err := unix.Statfs(s.o.Dir, &st); err != nil {
-		return 0, fmt.Errorf("read free space of %s: %w", s.o.Dir, err)
+// room is what the user of jobs may still write on the disk of the store, and what must be free there, in bytes. The rest of the host needs nothing of
+// a volume that the caches have for themselves, so there a tenth is left for what runs change.
+func (s *Store) room() (free, needed uint64, err error) {
+	var disk unix.Statfs_t
+	if err := unix.Statfs(s.o.Dir, &disk); err != nil {
+		return 0, 0, fmt.Errorf("read free space of %s: %w", s.o.Dir, err)
 	}
-	return st.Bavail * uint64(st.Bsize), nil
+	own, err := s.hasVolume()
+	if err != nil {
+		return 0, 0, err
+	}
+	needed = s.o.MinimumFree
+	if own {
+		needed = disk.Blocks * uint64(disk.Bsize) / 10
+	}
+	return disk.Bavail * uint64(disk.Bsize), needed, nil
+}
+
+// hasVolume reports whether the store is on another file system than the directory that it is in.
+func (s *Store) hasVolume() (bool, error) {
+	var here, above unix.Stat_t
+	if err := errors.Join(unix.Stat(s.o.Dir, &here), unix.Stat(filepath.Dir(s.o.Dir), &above)); err != nil {
+		return false, fmt.Errorf("look at %s: %w", s.o.Dir, err)
+	}
+	return here.Dev != above.Dev, nil
 }

@@ -44,7 +44,7 @@ type Options struct {
 	BootID string
 	// Mechanism is how views are made.
 	Mechanism Mechanism
-	// MinimumFree is what Evict keeps free on the disk, in bytes.
+	// MinimumFree is what Evict keeps free on the disk, in bytes. On a volume of its own it is a tenth of that.
 	MinimumFree uint64
 	Logger      hclog.Logger
 }
