@@ -59,7 +59,6 @@ func takes(st unix.Stat_t) uint64 { return max(uint64(max(st.Size, 0)), uint64(s
 // sealed is a tree that was made a layer.
 type sealed struct {
 	bytes uint64
-	files int
 	// leftOut counts what is no plain content, and was deleted.
 	leftOut int
 }
