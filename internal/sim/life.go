@@ -69,7 +69,6 @@ func (l *life) configure() {
 	}
 	l.heat()
 	l.calmDown()
-	l.stopIdle()
 	l.poolJobs()
 	l.Pausing = l.pausing()
 	l.Metering = l.Config.Seed%meteringLives == 5

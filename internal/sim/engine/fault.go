@@ -29,7 +29,6 @@ const (
 	FaultSlowBoot       Fault = "compute: slow boot"
 	FaultNoBoot         Fault = "compute: machine never boots"
 	FaultSlowEnd        Fault = "compute: machine ends slowly"
-	FaultNoCapacity     Fault = "compute: no capacity to start a machine"
 
 	FaultGitHubRefused Fault = "github: refused before the effect"
 	FaultGitHubLost    Fault = "github: answer lost after the effect"
@@ -179,7 +178,7 @@ var rates = map[Fault]float64{
 	FaultStoreRefused: 0.004, FaultStoreLost: 0.004, FaultStaleIndex: 0.3, FaultStaleBatch: 0.2, FaultStaleRecord: 0.2,
 	FaultLongLag: 0.02, FaultQueueRefused: 0.01, FaultQueueLost: 0.01, FaultMessageLost: 0.08, FaultMessageTwice: 0.15,
 	FaultMessageDelayed: 0.2, FaultMessageOrder: 0.3, FaultComputeRefused: 0.02, FaultComputeLost: 0.05,
-	FaultDescribeLag: 0.3, FaultTagLag: 0.5, FaultSlowBoot: 0.1, FaultNoBoot: 0.02, FaultSlowEnd: 0.1, FaultNoCapacity: 0.2,
+	FaultDescribeLag: 0.3, FaultTagLag: 0.5, FaultSlowBoot: 0.1, FaultNoBoot: 0.02, FaultSlowEnd: 0.1,
 	FaultGitHubRefused: 0.02, FaultGitHubLost: 0.02, FaultUnlisted: 0.05,
 	FaultHostBlind: 0.001, FaultSlowHost: 0.05, FaultHostRefuses: 0.01, FaultScriptFails: 0.02, FaultRegisterFails: 0.03,
 	FaultRegisterHalf: 0.02, FaultRemoveFails: 0.03, FaultRemoveHalf: 0.03, FaultCleanFails: 0.02, FaultStubbornStop: 0.05,
