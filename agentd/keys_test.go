@@ -296,6 +296,7 @@ func TestEveryOptionIsFilled(t *testing.T) {
 	b := newWiringBench(t)
 	w, err := b.wire(b.settings(processes, map[string]string{
 		"systemd": "{limits: {memory_mib: 777}}", "runner.env": "{X: y}", "runner.job_summary": "true", "pre_runner.script": "/opt/pre.sh", "post_release.script": "/opt/post.sh",
+		"caches": "[{name: go, paths: [~/go/pkg/mod], size_mib: 64}]",
 	}), "{}")
 	check(t, err)
 	w.c.Host.Privileged, w.c.Host.JobsReadMetadata = true, true
@@ -305,7 +306,7 @@ func TestEveryOptionIsFilled(t *testing.T) {
 		options any
 		left    map[string]string
 	}{
-		"host":      {w.host, map[string]string{"RefusalWait": defaults, "StandbyWait": defaults, "Power": "SetIdentity sets it"}},
+		"host":      {w.host, map[string]string{"Caches": "a host of a privileged pool keeps none", "RefusalWait": defaults, "StandbyWait": defaults, "Power": "SetIdentity sets it"}},
 		"units":     {*w.host.Systemd, nil},
 		"limits":    {w.host.Systemd.Limits, nil},
 		"reset":     {w.reset(), nil},
