@@ -95,7 +95,7 @@ for my $n ("trusted.overlay.opaque", "trusted.overlay.redirect", "security.capab
 		name: "names with line breaks and escapes", harm: `touch ~/go/pkg/mod/$'a\nf 644 0 - "0:b"' ~/go/pkg/mod/$'\e[2J'`, left: `ls -d ~/go/pkg/mod/a* ~/go/pkg/mod/$'\e'*`,
 	},
 	{
-		name: "three hundred directories deep", harm: `mkdir -p ~/go/pkg/mod/$(printf 'd/%.0s' $(seq 300))`, left: "ls -d ~/go/pkg/mod/d",
+		name: "three hundred directories deep", harm: `mkdir -p ~/go/pkg/mod/$(printf 'e/%.0s' $(seq 300))`, left: "ls -d ~/go/pkg/mod/e",
 	},
 	{
 		name: "twenty thousand empty files and no right to see them", from: ofFork,
