@@ -131,7 +131,7 @@ until grep -q late ~/go/pkg/mod/held; do sleep 0.1; done`,
 	},
 	{
 		name: "the store by the paths that the mount names",
-		harm: ofMounts + ` | while read dir; do ls "$dir" >/dev/null 2>&1 && echo '` + broken + ` list' "$dir"; touch "$dir/x" 2>/dev/null && echo '` + broken + ` write' "$dir"; done
+		harm: ofMounts + ` | while read dir; do ls "$dir" >/dev/null 2>&1 && echo '` + broken + ` list' "$dir"; touch "$dir/x" 2>/dev/null && echo '` + broken + ` write' "$dir"; true; done
 ( cd /var/lib/remuda/caches ) 2>/dev/null && echo '` + broken + ` enter'; true`,
 		left: "ls ~/go/pkg/mod/x",
 	},
