@@ -104,9 +104,9 @@ func command(ctx context.Context, args []string) error {
 	if err != nil {
 		return &configError{err}
 	}
-	saveMemory()
 	switch o.what {
 	case "":
+		saveMemory() // what else agentd does is short, and no job runs beside it
 		return run(ctx, c)
 	case "prepare":
 		o.assignment = 0 // it follows none

@@ -64,12 +64,12 @@ type State interface {
 
 // CleanUp is a clean-up after an assignment.
 type CleanUp struct {
-	Assignment int64 `json:"assignment"`
+	Assignment int64
 	// RunBefore is the run that the statement of the clean-up names, "owner/name/id"; empty: it names none.
-	RunBefore string `json:"runBefore,omitempty"`
+	RunBefore string
 	// KeepCaches are the names, with commas between, of the caches that become what the last run has left in them. What it has left in others is
 	// deleted.
-	KeepCaches string `json:"keepCaches,omitempty"`
+	KeepCaches string
 }
 
 // Assignment is what the host needs to serve a run.

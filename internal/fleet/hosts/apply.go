@@ -59,7 +59,9 @@ func (hs *Hosts) apply(ctx context.Context, j *op.Recorder, r lifecycle.Record, 
 	if token != nil {
 		next.Registration = token
 	}
-	next.KeepCaches = append(next.KeepCaches, kept...)
+	if d.Action == lifecycle.ActionRelease {
+		next.KeepCaches = kept
+	}
 	if err := hs.supplyToken(ctx, &next, d.Action); err != nil {
 		return r, err
 	}

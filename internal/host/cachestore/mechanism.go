@@ -109,7 +109,8 @@ func unmount(target string) error {
 	return fmt.Errorf("unmount %s: %w", target, err)
 }
 
-// Copy makes each view a copy of the only layer, which a symbolic link shows. A job of the agent's own user could reach a mount's other side as well.
+// Copy makes each view a copy of the only layer, and shows it by a symbolic link. It is for jobs that run as the agent's own user: nothing keeps them
+// from the store.
 type Copy struct{}
 
 var _ Mechanism = Copy{}

@@ -103,7 +103,6 @@ type Held struct {
 	Name string
 	// Bytes is what its layers take on the disk.
 	Bytes               uint64
-	Layers              int
 	CommittedAt, UsedAt time.Time
 	keep                time.Duration
 }
@@ -194,7 +193,7 @@ func (s *Store) Held() ([]Held, error) {
 			continue
 		}
 		held = append(held, Held{
-			Key: key, Name: st.Name, Bytes: st.bytes(), Layers: len(st.Layers), CommittedAt: st.CommittedAt, UsedAt: info.ModTime(), keep: st.Keep,
+			Key: key, Name: st.Name, Bytes: st.bytes(), CommittedAt: st.CommittedAt, UsedAt: info.ModTime(), keep: st.Keep,
 		})
 	}
 	slices.SortStableFunc(held, func(a, b Held) int { return b.UsedAt.Compare(a.UsedAt) })

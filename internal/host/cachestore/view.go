@@ -226,9 +226,14 @@ func (s *Store) hide(c Cache) (err error) {
 	return err
 }
 
-// Hide ends that the run sees its caches. Its changes stay, for Commit.
+// Hide ends that the run sees its caches. Its changes stay, for Commit. Of a view of another boot nothing is mounted any more, and a job of that boot
+// may have replaced the directories above its targets.
 func (s *Store) Hide() (err error) {
-	for _, c := range s.loadView().Caches {
+	v := s.loadView()
+	if v.BootID != s.o.BootID && s.o.Mechanism.layered() {
+		return nil
+	}
+	for _, c := range v.Caches {
 		err = errors.Join(err, s.hide(c.Cache))
 	}
 	return err
