@@ -1,7 +1,6 @@
 package config
 
 import (
-	"strings"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/config/strictyaml"
@@ -49,6 +48,10 @@ func (c *Config) validateCaches(at strictyaml.Place, p Pool) {
 		at.Errorf("means nothing with reuse: none, since no host serves another run; leave it out")
 		return
 	}
+	if p.Privileged {
+		at.Errorf("is refused with privileged: a job that becomes root could write to the caches of its host, whatever branch it is of; leave out one of the two")
+		return
+	}
 	sound := true // each by itself, before they are looked at together
 	for i, one := range p.Caches {
 		item := at.Item(i)
@@ -81,13 +84,4 @@ func (c *Config) validateCacheScope(at strictyaml.Place, p Pool, scope cache.Sco
 	case scope == cache.ScopeRepository && p.Jobs != nil && c.GitHub.Scope == ScopeOrganization:
 		at.Errorf("is repository, and at organization scope GitHub chooses the repository of a job pool's host after its caches are there; write owner with reuse: same-owner")
 	}
-}
-
-// cacheNames are the names of a pool's caches, for a sentence.
-func cacheNames(p Pool) string {
-	var names []string
-	for _, one := range p.Caches {
-		names = append(names, one.Name)
-	}
-	return strings.Join(names, ", ")
 }

@@ -103,8 +103,6 @@ func (c *Config) Warnings() []string {
 			{p.Jobs != nil && p.Jobs.Forks, "gives hosts to jobs of forks: who opens a pull request runs what they like there"},
 			{p.Privileged && p.Reuse != lifecycle.ReuseNone,
 				"is privileged and reused: a job can leave something behind that no clean-up finds, for every later run with " + trusted(p.Reuse)},
-			{p.Privileged && len(p.Caches) > 0,
-				"is privileged and has caches (" + cacheNames(p) + "): a job that becomes root can change those that its host has, whatever branch it is of"},
 		} {
 			if w.holds {
 				say("pool %s %s", name, w.text)

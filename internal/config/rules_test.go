@@ -41,6 +41,7 @@ func TestRules(t *testing.T) {
 		{"cache with a pattern that is none", cached("{name: go, paths: [~/go], size_mib: 1, from: [\"rel?\"]}"), `pools.default.caches[0].from[0]: has a character that is neither a star nor stands for itself`},
 		{"cache of an owner without hosts for it", cached("{name: go, paths: [~/go], size_mib: 1, scope: owner}"), `pools.default.caches[0].scope: is owner, and no host of the pool serves two repositories`},
 		{"cache of no host that is reused", "pools: {default: {reuse: none, caches: [{name: go, paths: [~/go], size_mib: 1}]}}", `pools.default.caches: means nothing with reuse: none`},
+		{"cache that root could write to", "pools: {default: {privileged: true, caches: [{name: go, paths: [~/go], size_mib: 1}]}}", `pools.default.caches: is refused with privileged`},
 		{"cache of the repository, which is not known", "github: {scope: organisation}\nwebhooks: {secret_env: S}\npools: {default: {reuse: same-owner, jobs: {labels: [s], maximum: 1, repositories: [\"a/*\"]}, caches: [{name: go, paths: [~/go], size_mib: 1}]}}",
 			`pools.default.caches[0].scope: is repository, and at organization scope GitHub chooses the repository`},
 		{"plaintext", "grpc: {addr: 0.0.0.0:7443}", `2:8: grpc.addr: is reached from other machines in plaintext; write a loopback address such as 127.0.0.1:7443, or add grpc.tls`},
