@@ -82,7 +82,7 @@ lint: $(LINT_TOOLS) ## formatting, vet, staticcheck, protos, dead code, import a
 
 # What is run how: internal/testrun. Results of packages that nothing has changed for come from go's cache, but with FRESH=1.
 test: $(RELEASE_TOOLS) ## everything that proves the project without root (PACKAGES= FRESH=1 FLAGS=)
-	@scripts/host-tools systemd-analyze openssl
+	@scripts/host-tools systemd-analyze openssl jq
 	@CGO_ENABLED=0 go run -trimpath ./internal/testrun/cmd/testrun $(if $(FRESH),-fresh) $(if $(PACKAGES),-packages '$(PACKAGES)') -- $(FLAGS)
 
 test-host: ## what needs root on Debian: agentd under a real systemd, the image scripts, the packages (FLAGS="-run TestLife" SYSTEM=ubuntu-24.04)

@@ -68,7 +68,7 @@ func TestStatementsThatDoNotCount(t *testing.T) {
 		"another key signs": {func(t *testing.T, f *lifecycle.Facts) {
 			f.Report.Statement = signedReset(t, f.Record, agentKey(2), nil)
 		}, "its signature is not of key " + itsKey.ID()},
-		"another key is told": {func(_ *testing.T, f *lifecycle.Facts) { f.Report.AgentKey = anotherKey },
+		"the agent reports another key": {func(_ *testing.T, f *lifecycle.Facts) { f.Report.AgentKey = anotherKey },
 			"its agent has key " + anotherKey.ID() + " and had " + itsKey.ID() + " before its first job"},
 		"of the last reset": {func(t *testing.T, f *lifecycle.Facts) {
 			f.Report.Statement = signedReset(t, f.Record, agentKey(1), func(r *statement.Reset) { r.Assignment -= 2 })
