@@ -26,11 +26,12 @@ limits: {hosts_per_repository: 5, hosts_per_owner: 6, budgets: [{owner: acme, do
 cost: {prices: [{instance_type: c6i.*, dollars_per_hour: 0.05}], call_prices: [{unit: sqs-request, dollars_per_million: 0.4}]}
 pools:
   default:
-    {reuse: same-owner, instance_types: [c6i.*], privileged: true, default_labels: true, rerun_interrupted: true, maximum: 9, max_uses: 5, max_age: 5h,
+    {reuse: same-owner, instance_types: [c6i.*], default_labels: true, rerun_interrupted: true, maximum: 9, max_uses: 5, max_age: 5h,
       spot_breaker: {interruptions: 3}, pre_runner: DIR/before.sh,
       caches: [{name: go, paths: [~/go/pkg/mod], size_mib: 4096, scope: owner, from: [main], keep: 24h}],
       warm: {usage_class: spot, allow_on_demand_fallback: true, minimum_idle: 1, schedules: [{cron: "* * 8 * * *", idle_count: 2}]},
       jobs: {labels: [small], maximum: 5, minimum: 1, registered_minimum: true, repositories: [acme/shop], usage_class: spot, allow_on_demand_fallback: true, forks: true}}
+  docker: {instance_types: [c6i.*], privileged: true}
 services:
   render: {region: eu-west-1, cluster: c, ecs_service: s, worker_token_file: DIR/worker, nudge_token_file: DIR/nudge, requeue: true, labels: [gpu]}
 `
@@ -64,9 +65,13 @@ func TestEveryOptionIsFilled(t *testing.T) {
 		takesApp    = "it takes an App"
 		ofSnapshots = "it is for a fleet that is read from a file"
 		ofTurn      = "each turn fills it in"
+		hasCaches   = "a pool with caches is not privileged; the pool docker is"
 	)
 	if err := inAWS.d.ready(t.Context()); err == nil {
 		t.Error("a store that refuses every call counts as ready")
+	}
+	if !inAWS.fleet.Pools["docker"].Privileged || !local.fleet.Pools["docker"].Privileged || !inAWS.aws.compute.Pools["docker"].Privileged {
+		t.Error("a part does not take privileged of the pool docker")
 	}
 	for name, part := range map[string]struct {
 		options any
@@ -89,8 +94,8 @@ func TestEveryOptionIsFilled(t *testing.T) {
 			"MaxRuntime": defaults, "ReplaceInterrupted": "it is for runs",
 		}},
 		"rule":         {inAWS.fleet.Jobs.Rules[0], nil},
-		"pool":         {inAWS.fleet.Pools["default"], nil},
-		"pool here":    {local.fleet.Pools["default"], nil},
+		"pool":         {inAWS.fleet.Pools["default"], map[string]string{"Privileged": hasCaches}},
+		"pool here":    {local.fleet.Pools["default"], map[string]string{"Privileged": hasCaches}},
 		"policy":       {inAWS.fleet.Pools["default"].Policy, map[string]string{"Cloud": "EC2"}},
 		"policy here":  {local.fleet.Pools["default"].Policy, nil},
 		"warm":         {*inAWS.fleet.Pools["default"].Warm, nil},
@@ -139,7 +144,7 @@ func TestEveryOptionIsFilled(t *testing.T) {
 		"agent":           {local.agent(), map[string]string{"InstanceID": "the machine's", "HostKey": "the machine's"}},
 		"tables":          {inAWS.store, map[string]string{"Now": ofTests}},
 		"EC2":             {inAWS.aws.compute, map[string]string{"Rates": defaults, "Now": ofTests}},
-		"EC2 pool":        {inAWS.aws.compute.Pools["default"], nil},
+		"EC2 pool":        {inAWS.aws.compute.Pools["default"], map[string]string{"Privileged": hasCaches}},
 		"queues":          {inAWS.aws.queue, map[string]string{"Visibility": defaults}},
 		"notices":         {*inAWS.aws.notices, nil},
 	} {
