@@ -26,7 +26,11 @@ func introduction(r lifecycle.Record) string {
 	if a.Held != "" {
 		lines = append(lines, fmt.Sprintf("What kept it (%s): %s.", a.HeldBy, line.First(a.Held)))
 	}
-	lines = append(lines, why, before(r), "More: remuda why "+r.InstanceID, "::endgroup::")
+	lines = append(lines, why)
+	if a.Chosen != "" {
+		lines = append(lines, "It was chosen of the idle hosts, since "+line.First(a.Chosen)+".")
+	}
+	lines = append(lines, before(r), "More: remuda why "+r.InstanceID, "::endgroup::")
 	return strings.Join(lines, "\n") + "\n"
 }
 

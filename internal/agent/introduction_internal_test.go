@@ -52,6 +52,15 @@ func TestIntroduction(t *testing.T) {
 			"More: remuda why i-1",
 			"::endgroup::",
 		}},
+		"warm, by its caches": {record(func(r *lifecycle.Record) { r.Arrival.Chosen = "it had the run's cache, 1.2 GiB\n::error::forged" }), []string{
+			"::group::Remuda: host i-1 (c5.large, spot, eu-west-1a), warm",
+			"Asked for at 10:00:00Z and claimed at 10:00:01Z, 1.5s later.",
+			"It waited, clean, in pool default.",
+			"It was chosen of the idle hosts, since it had the run's cache, 1.2 GiB.",
+			"3 runs were on it before, the last one run 40 of acme/shop, and it was reset after each. Its machine was launched at 09:00:00Z.",
+			"More: remuda why i-1",
+			"::endgroup::",
+		}},
 		"hot, its second run": {record(func(r *lifecycle.Record) { r.Standby, r.Uses = &lifecycle.Standby{}, 2 }), []string{
 			"::group::Remuda: host i-1 (c5.large, spot, eu-west-1a), hot",
 			"Asked for at 10:00:00Z and claimed at 10:00:01Z, 1.5s later.",

@@ -16,6 +16,7 @@ type measured struct {
 	requests []served
 	hot      []hot
 	resting  []restStep
+	caches   []cached
 	sweeps   map[int]swept // by the number of hosts
 	jobs     poolJobs
 	policies policies
@@ -58,6 +59,7 @@ func (m measured) page() string {
 	m.requestsPart(line)
 	m.hotPart(line)
 	m.restingPart(line)
+	m.cachesPart(line)
 	m.sweepsPart(line)
 	m.jobPoolsPart(line)
 	m.keepingPart(line)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,23 +31,28 @@ const (
 func TestContention(t *testing.T) {
 	step := racepass.Every(t, contentionRounds)
 	for round := 0; round < contentionRounds; round += step {
-		t.Run(fmt.Sprint(round), func(t *testing.T) { synctest.Test(t, contend) })
+		t.Run(fmt.Sprint(round), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { contend(t, false) }) })
+		t.Run(fmt.Sprint(round, " by caches"), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { contend(t, true) }) })
 	}
 }
 
-func contend(t *testing.T) {
+// contend is one round. By caches, all hosts are in the index alone, and all are the same. Then a replica tries each host at most once.
+func contend(t *testing.T, byCaches bool) {
 	file := dbtest.Open(t, dbtest.File(t), db.Options{})
 	w := newWorld(t)
 	rows := &answering{Store: sqlite.New(file)}
 	onFile := func(o *fleet.Options) {
 		o.Store, o.Queue = rows, queue.New(file, queue.Options{})
+		if byCaches {
+			withCaches(&sources{})(o)
+		}
 	}
 	w.compute.SetCapacity("*", beyondPool)
 	replicas := []*fleet.Fleet{w.newFleet("a", onFile), w.newFleet("b", onFile)}
 	messages := queue.New(file, queue.Options{})
 	for i := range pooledHosts {
 		r := rows.pool(t, i)
-		if i%4 == 0 {
+		if i%4 == 0 || byCaches {
 			continue // its message was lost: the index finds it
 		}
 		if err := messages.Send(t.Context(), r.Message()); err != nil {
@@ -89,6 +95,9 @@ func contend(t *testing.T) {
 		t.Errorf("reused %d, created %d, short %d; want %d, %d, %d",
 			reused, created, short, pooledHosts, beyondPool, callers-pooledHosts-beyondPool)
 	}
+	if lost := rows.lost.Load(); byCaches && lost > pooledHosts {
+		t.Errorf("%d claims were lost to another replica, with %d hosts to lose", lost, pooledHosts)
+	}
 }
 
 func ask(ctx context.Context, f *fleet.Fleet, i int) (*fleet.Provision, error) {
@@ -104,6 +113,7 @@ func ask(ctx context.Context, f *fleet.Fleet, i int) (*fleet.Provision, error) {
 // answering is a store whose hosts report as soon as they are asked.
 type answering struct {
 	*sqlite.Store
+	lost atomic.Int64 // the claims that found their host taken
 }
 
 func (s *answering) answer(ctx context.Context, r lifecycle.Record) error {
@@ -115,6 +125,7 @@ func (s *answering) answer(ctx context.Context, r lifecycle.Record) error {
 func (s *answering) ClaimInstance(ctx context.Context, c lifecycle.Claim) (lifecycle.Record, error) {
 	r, err := s.Store.ClaimInstance(ctx, c)
 	if err != nil {
+		s.lost.Add(1)
 		return r, err
 	}
 	return r, s.answer(ctx, r)

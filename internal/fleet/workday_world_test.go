@@ -50,6 +50,8 @@ type workday struct {
 	// scrapes are its metrics, and version is that of its runners; nil and empty in a day without.
 	scrapes *scrapes
 	version string
+	// caches are those of its hosts; nil: they have none.
+	caches *dayCaches
 	// stoppedUntil is when controld is there again, and tolerant says that operations may fail: they are tried again.
 	stoppedUntil time.Time
 	tolerant     bool
@@ -113,10 +115,10 @@ func (s wakingStore) ClaimInstance(ctx context.Context, c lifecycle.Claim) (life
 }
 
 // newWorkday has one pool: with warm hosts, or without anything that waits.
-func newWorkday(t *testing.T, warm *fleet.WarmPool) *workday {
+func newWorkday(t *testing.T, warm *fleet.WarmPool, change ...func(*fleet.Options)) *workday {
 	t.Helper()
 	d := &workday{hosts: map[string]*dayHost{}}
-	d.world = newWorld(t, d.options(warm, func(s store.Store) store.Store { return s })...)
+	d.world = newWorld(t, append(d.options(warm, func(s store.Store) store.Store { return s }), change...)...)
 	return d
 }
 
@@ -219,8 +221,10 @@ func (d *workday) begin(run dayRun, began time.Time) {
 	if err != nil {
 		d.t.Fatal(err)
 	}
+	d.caches.asked(d, run)
 	d.drive(p, func(now time.Time) {
 		d.waits = append(d.waits, now.Sub(began))
+		d.caches.got(run, p.Request())
 		for _, taken := range p.Request().Taken {
 			if taken.Reused {
 				d.reused++
@@ -318,6 +322,10 @@ func (d *workday) answerOf(h *dayHost, now time.Time) {
 		p = d.report(r)
 	}
 	p.RunnerVersion = d.version
+	if p.Signal == lifecycle.SignalRemoveRegOK {
+		d.caches.commit(r, now)
+	}
+	p.Caches = d.caches.of(h.key)
 	if err := d.store.ForHost(h.key).PutReport(d.t.Context(), p); err != nil {
 		d.t.Fatal(err)
 	}

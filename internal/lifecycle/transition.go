@@ -190,6 +190,9 @@ func (r Record) Claimed(c Claim) (Record, error) {
 	n.Threshold = c.Threshold
 	n.DueAt = n.Threshold
 	n.Reason, n.ReasonCode = "claimed for "+n.purpose(), CodeOf(ActionClaim)
+	if c.Arrival != nil && c.Arrival.Chosen != "" {
+		n.Reason += ", since " + c.Arrival.Chosen
+	}
 	return n, nil
 }
 

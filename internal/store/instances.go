@@ -88,10 +88,18 @@ func (s Store) PooledInstances(
 
 // NewestPooled lists the last of what PooledInstances lists, at most limit, the shortest pooled first.
 func (s Store) NewestPooled(ctx context.Context, pool string, q lifecycle.QueueName, trustKey string, limit int) ([]lifecycle.Record, error) {
-	page, err := list(ctx, s, Instances, Query{
-		Op: "newest_pooled", Index: InstancesByPool, Newest: true,
-		Partitions: [][]string{{pool, q.ResourceClass, string(q.UsageClass), trustKey}}, Page: lifecycle.PageOf{Limit: limit},
-	})
+	return s.newestPooled(ctx, Query{Op: "newest_pooled"}, pool, q, trustKey, limit)
+}
+
+// ClaimablePooled lists what NewestPooled lists, as it was a moment ago: a claim's condition decides about each. It costs half as much.
+func (s Store) ClaimablePooled(ctx context.Context, pool string, q lifecycle.QueueName, trustKey string, limit int) ([]lifecycle.Record, error) {
+	return s.newestPooled(ctx, Query{Op: "claimable_pooled", Stale: true}, pool, q, trustKey, limit)
+}
+
+func (s Store) newestPooled(ctx context.Context, of Query, pool string, q lifecycle.QueueName, trustKey string, limit int) ([]lifecycle.Record, error) {
+	of.Index, of.Newest, of.Page = InstancesByPool, true, lifecycle.PageOf{Limit: limit}
+	of.Partitions = [][]string{{pool, q.ResourceClass, string(q.UsageClass), trustKey}}
+	page, err := list(ctx, s, Instances, of)
 	return page.Items, err
 }
 

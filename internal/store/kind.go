@@ -285,7 +285,7 @@ type Query struct {
 	From string
 	// Where narrows the rows further.
 	Where []Match
-	// Stale allows rows that are not the newest: they are shown to people and no decision depends on them.
+	// Stale allows rows that are not the newest: they are shown to people, or the write that follows has a condition.
 	Stale bool
 	// Newest turns the order round: one page, which begins with the last row. No page follows it.
 	Newest bool

@@ -44,6 +44,8 @@ type Store interface {
 	// NewestPooled lists the last of what PooledInstances lists, at most limit,
 	// the shortest pooled first. The index may lag.
 	NewestPooled(ctx context.Context, pool string, q lifecycle.QueueName, trustKey string, limit int) ([]lifecycle.Record, error)
+	// ClaimablePooled lists what NewestPooled lists, as it was a moment ago. A claim's condition decides about each.
+	ClaimablePooled(ctx context.Context, pool string, q lifecycle.QueueName, trustKey string, limit int) ([]lifecycle.Record, error)
 	// DueInstances lists by-due: records with dueAt at or before now, the
 	// longest due first. Its cost grows with what is due. The index may lag.
 	DueInstances(ctx context.Context, now time.Time, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error)
@@ -385,6 +387,9 @@ type Pool struct {
 	// Warm says what is launched ahead of need; nil: nothing is.
 	Warm *WarmPool
 }
+
+// ByCaches reports whether requests choose among the idle hosts by their caches. Then no queue has the hosts, and the index alone shows them.
+func (p Pool) ByCaches() bool { return len(p.Caches) > 0 }
 
 // Timing holds the intervals of the use-cases. The zero value of a field means its default, and a negative one no time at all.
 type Timing struct {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/fleet/op"
@@ -111,46 +110,6 @@ func (p *Provision) withdrawJIT(ctx context.Context) {
 // reservedLook is when a host is tried again that another request of this
 // process is about to claim: that takes one call to GitHub.
 const reservedLook = 50 * time.Millisecond
-
-// reserve keeps the other requests of this process from registering a runner of the same name while this one
-// does and claims its host: the later would take the name over. Another replica's may, and then the host that
-// was claimed finds its registration gone, and goes back.
-func (p *Provision) reserve(m lifecycle.Message) bool {
-	return !p.jobScoped() || p.env.claiming.begin(m.HostKey)
-}
-
-func (p *Provision) unreserve(m lifecycle.Message) {
-	if p.jobScoped() {
-		p.env.claiming.end(m.HostKey)
-	}
-}
-
-// claiming is the set of hosts, by key, that a job-scoped request of this process is about to claim.
-type claiming struct {
-	mu    sync.Mutex
-	hosts map[string]bool
-}
-
-// begin adds a host and reports whether it was not in the set.
-func (c *claiming) begin(hostKey string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.hosts[hostKey] {
-		return false
-	}
-	if c.hosts == nil {
-		c.hosts = map[string]bool{}
-	}
-	c.hosts[hostKey] = true
-	return true
-}
-
-// end removes a host.
-func (c *claiming) end(hostKey string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.hosts, hostKey)
-}
 
 // mayLaunch asks GitHub for a token before a machine is launched: with GitHub
 // down none is. For a job the token itself is of no use, since the machine can be

@@ -1,7 +1,6 @@
 package provision
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,9 +25,10 @@ type selection struct {
 	// spent are the handles of messages to delete, unfit those of messages to return when the pass ends. An
 	// unfit message stays hidden until then: returned earlier, it would be received again at once.
 	spent, unfit []string
-	// candidates come from the index, after the queue is empty.
-	candidates []lifecycle.Message
+	// candidates come from the index, after the queue is empty. newestDone: it was asked for the newest hosts of a pool without a queue.
+	candidates []candidate
 	queueDone  bool
+	newestDone bool
 	// The index is asked for hosts that are bound to the run's trust key, then for
 	// fresh ones, and then for fresh on-demand ones if spot capacity has run out.
 	ofKey, ofNobody, fallback indexed
@@ -64,8 +64,13 @@ func (s selection) state() []any {
 	for _, g := range s.took {
 		took = append(took, g.String())
 	}
+	var candidates []lifecycle.Message
+	var chosen []string
+	for _, c := range s.candidates {
+		candidates, chosen = append(candidates, c.Message), append(chosen, c.chosen)
+	}
 	return []any{
-		s.open, s.fresh, s.spent, s.unfit, s.candidates, s.queueDone, s.ofKey.state(), s.ofNobody.state(), s.fallback.state(), s.rounds, took, s.asleep, string(s.waking.Action), s.resting,
+		s.open, s.fresh, s.spent, s.unfit, candidates, chosen, s.queueDone, s.ofKey.state(), s.ofNobody.state(), s.fallback.state(), s.rounds, took, s.asleep, string(s.waking.Action), s.resting, s.newestDone,
 	}
 }
 
@@ -114,9 +119,11 @@ func (p *Provision) selectNext(ctx context.Context, now time.Time) (op.Progress,
 		return p.tryDelivery(ctx, now)
 	case p.lacks() > 0 && len(s.candidates) > 0:
 		return p.tryCandidate(ctx, now)
-	case p.lacks() > p.policy().Awake && s.resting < len(p.restingKeys()):
+	case p.lacks() > 0 && !p.queued() && !s.newestDone:
+		return p.findNewest(ctx, now)
+	case p.queued() && p.lacks() > p.policy().Awake && s.resting < len(p.restingKeys()):
 		return p.findResting(ctx, now)
-	case p.lacks() > len(s.fresh) && !s.queueDone:
+	case p.queued() && p.lacks() > len(s.fresh) && !s.queueDone:
 		return p.receive(ctx, now)
 	case p.lacks() > 0 && len(s.fresh) > 0 && !s.ofKey.done:
 		return p.askIndex(ctx, p.queueName(), p.trustKey(), &s.ofKey, now)
@@ -206,11 +213,11 @@ func (p *Provision) trustKey() string { return p.policy().Reuse.TrustKey(p.q.Rep
 
 func (p *Provision) tryDelivery(ctx context.Context, now time.Time) (op.Progress, error) {
 	d := p.sel.open[0]
-	if !p.reserve(d.Message) {
+	if !p.reserve(d.Message, now) {
 		return op.Wait(reservedLook), nil
 	}
-	err := p.claim(ctx, d.Message, true, now)
-	p.unreserve(d.Message)
+	err := p.claim(ctx, candidate{Message: d.Message}, true, now)
+	p.unreserve(d.Message, err == nil, now)
 	if err != nil {
 		return op.Again, err
 	}
@@ -220,14 +227,14 @@ func (p *Provision) tryDelivery(ctx context.Context, now time.Time) (op.Progress
 }
 
 func (p *Provision) tryCandidate(ctx context.Context, now time.Time) (op.Progress, error) {
-	m := p.sel.candidates[0]
-	if !p.reserve(m) {
+	c := p.sel.candidates[0]
+	if !p.reserve(c.Message, now) {
 		p.sel.missed = arrival.With(p.sel.missed, arrival.MissLost) // it is being claimed by another request
 		p.sel.candidates = p.sel.candidates[1:]
 		return op.Again, nil
 	}
-	err := p.claim(ctx, m, false, now)
-	p.unreserve(m)
+	err := p.claim(ctx, c, false, now)
+	p.unreserve(c.Message, err == nil, now)
 	if err != nil {
 		return op.Again, err
 	}
@@ -237,8 +244,8 @@ func (p *Provision) tryCandidate(ctx context.Context, now time.Time) (op.Progres
 
 // claim claims the host of a message in one write. A conflict is not an error: the message was stale, or an
 // earlier attempt of this operation took effect and its answer was lost. With awake a host that rests is not taken.
-func (p *Provision) claim(ctx context.Context, m lifecycle.Message, awake bool, now time.Time) error {
-	policy := p.policy()
+func (p *Provision) claim(ctx context.Context, c candidate, awake bool, now time.Time) error {
+	m, policy := c.Message, p.policy()
 	terms, err := p.termsFor(ctx, m)
 	switch {
 	case errors.Is(err, lifecycle.ErrConflict):
@@ -247,10 +254,12 @@ func (p *Provision) claim(ctx context.Context, m lifecycle.Message, awake bool, 
 	case err != nil:
 		return err
 	}
+	came := arrival.Of(p.q.CreatedAt, now, p.q.Wait, nil)
+	came.Chosen = c.chosen
 	r, err := p.env.Store.ClaimInstance(ctx, lifecycle.Claim{
 		HostKey: m.HostKey, Assignment: m.Assignment, TrustKey: m.TrustKey, BindTo: p.trustKey(), Now: now, Margin: policy.ClaimMargin, Awake: awake,
 		RunID: p.q.RunID, RunAttempt: p.q.Spec.RunAttempt, Repository: p.q.Repository, RequestID: p.q.RequestID, Workflow: p.q.Workflow,
-		MaxRuntime: p.q.Spec.MaxRuntime, Labels: terms.labels, Registration: terms.registration, Arrival: arrival.Of(p.q.CreatedAt, now, p.q.Wait, nil),
+		MaxRuntime: p.q.Spec.MaxRuntime, Labels: terms.labels, Registration: terms.registration, Arrival: came,
 		JobsOf: p.q.Spec.JobsOf, Forks: p.q.Spec.Forks, GitHubRunnerID: terms.id, Threshold: now.Add(policy.ClaimTimeout),
 	})
 	switch {
@@ -313,13 +322,7 @@ func (p *Provision) askIndex(ctx context.Context, q lifecycle.QueueName, trustKe
 	at.after = page.Next
 	at.pages++
 	at.done = page.Next == "" || at.pages == indexPages
-	for _, r := range page.Items {
-		if miss := cmp.Or(p.unfit(r.Message()), p.unclaimable(r, now)); miss != "" {
-			p.sel.missed = arrival.With(p.sel.missed, miss)
-		} else {
-			p.sel.candidates = append(p.sel.candidates, r.Message())
-		}
-	}
+	p.addCandidates(page.Items, now)
 	return op.Again, nil
 }
 

@@ -37,7 +37,7 @@ func (p *Provision) findResting(ctx context.Context, now time.Time) (op.Progress
 	p.sel.resting++
 	for _, r := range page.Items {
 		if m := r.Message(); r.Resting() && p.unfit(m) == "" && p.unclaimable(r, now) == "" {
-			p.sel.candidates = append(p.sel.candidates, m)
+			p.sel.candidates = append(p.sel.candidates, candidate{Message: m})
 		}
 	}
 	return op.Again, nil

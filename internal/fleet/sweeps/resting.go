@@ -78,7 +78,7 @@ func (s *DueSweep) decideRest(ctx context.Context, r lifecycle.Record, d lifecyc
 		return d, nil
 	}
 	err := s.env.Hosts.SetRest(ctx, &s.Events, r, d, now)
-	if err == nil && d.Action == lifecycle.ActionRest {
+	if err == nil && d.Action == lifecycle.ActionRest && !s.env.Hosts.Pools[r.Pool].ByCaches() {
 		s.rest.went(g.Queue)
 	}
 	return d, err

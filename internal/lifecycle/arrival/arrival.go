@@ -11,6 +11,8 @@ type Arrival struct {
 	At      time.Time `json:"at"`
 	// Missed says, of a host that was launched, why its request had no idle one instead. Empty: none was found.
 	Missed []Miss `json:"missed,omitempty"`
+	// Chosen says, of a host that was claimed in a pool with caches, why the request took this one of the idle hosts.
+	Chosen string `json:"chosen,omitempty"`
 }
 
 // Wait is what a request waited for. Rows of an older controld have none.

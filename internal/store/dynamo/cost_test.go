@@ -193,6 +193,8 @@ func TestCosts(t *testing.T) {
 			"Query, BatchGetItem: 7.5 read, 0 write"},
 		{"NewestPooled, 7", func() error { _, err := s.NewestPooled(ctx, "default", large, repository, 10); return err },
 			"Query, BatchGetItem: 7.5 read, 0 write"},
+		{"ClaimablePooled, 7", func() error { _, err := s.ClaimablePooled(ctx, "default", large, repository, 10); return err },
+			"Query, BatchGetItem: 4 read, 0 write"},
 		{"DueInstances, none", func() error { _, err := s.DueInstances(ctx, began, of); return err }, "4 Query: 2 read, 0 write"},
 		{"DueInstances, 8", func() error { _, err := s.DueInstances(ctx, began.Add(time.Hour), of); return err },
 			"4 Query, BatchGetItem: 10 read, 0 write"},

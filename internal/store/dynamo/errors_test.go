@@ -43,6 +43,10 @@ func methods(s *dynamo.Store) map[string]func(context.Context) error {
 			_, err := s.NewestPooled(ctx, "default", pool, repository, 1)
 			return err
 		},
+		"instances ClaimablePooled": func(ctx context.Context) error {
+			_, err := s.ClaimablePooled(ctx, "default", pool, repository, 1)
+			return err
+		},
 		"instances PooledInstances": func(ctx context.Context) error {
 			_, err := s.PooledInstances(ctx, "default", pool, repository, of)
 			return err

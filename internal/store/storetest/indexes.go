@@ -79,7 +79,9 @@ func testByPool(t *testing.T, w world) {
 	newest := func(limit int) []string {
 		t.Helper()
 		q := lifecycle.QueueName{ResourceClass: "large", UsageClass: lifecycle.UsageOnDemand}
-		return keysOf(must(w.Store.NewestPooled(t.Context(), "default", q, repository, limit))(t))
+		keys := keysOf(must(w.Store.NewestPooled(t.Context(), "default", q, repository, limit))(t))
+		equal(t, "as it was a moment ago", keys, keysOf(must(w.Store.ClaimablePooled(t.Context(), "default", q, repository, limit))(t)))
+		return keys
 	}
 	equal(t, "the newest one", []string{"a"}, newest(1))
 	equal(t, "the newest two, of which one is as new as a third", []string{"a", "c"}, newest(2))

@@ -1,0 +1,165 @@
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/cache"
+)
+
+// What a host costs or spares a run, as docs/performance.md measures it.
+const (
+	// CacheRate is how many bytes of caches spare a run a second: what it would download and build otherwise.
+	CacheRate = 16 << 20
+	// registering is how much later a host begins that is not registered yet, and resting one that reads its record seldom.
+	registering = 2 * time.Second
+	resting     = 2 * time.Second
+)
+
+// Want is what a request looks for in an idle host.
+type Want struct {
+	// Caches are the keys of the caches that the run uses.
+	Caches []string
+	// Repository is that of the run, canonical.
+	Repository string
+	// RequestID spreads requests that want the same over hosts that are the same.
+	RequestID string
+}
+
+// Suited is an idle host, and why the request takes it before those after it: a clause that follows `since`.
+type Suited struct {
+	Host   lifecycle.Record
+	Reason string
+}
+
+// Affinity orders idle hosts for a request, the best first:
+//
+//  1. The host with which the run is done soonest: what its caches spare the run, less what it needs to begin, in whole seconds.
+//  2. A host whose last run was of the repository.
+//  3. The host whose caches are worth least to other runs.
+//
+// It only chooses among hosts that are idle. A request never waits for a better host, and takes as many hosts as it would without
+// a choice, so no other request waits longer for its choice.
+func Affinity(w Want, idle []lifecycle.Record) []Suited {
+	list := make([]suit, 0, len(idle))
+	for _, r := range idle {
+		list = append(list, suitOf(w, r))
+	}
+	slices.SortStableFunc(list, suit.compare)
+	suited := make([]Suited, len(list))
+	for i, s := range list {
+		suited[i] = Suited{s.host, s.reason(w, list[i+1:])}
+	}
+	return suited
+}
+
+// suit is what speaks for a host.
+type suit struct {
+	host lifecycle.Record
+	// has counts the run's caches on the host, and bytes and others are the sizes of those and of all others.
+	has           int
+	bytes, others int64
+	// begins is how much later than the quickest host it begins.
+	begins time.Duration
+	// served: its last run was of the repository. spread is its place among equals.
+	served bool
+	spread uint64
+}
+
+func suitOf(w Want, r lifecycle.Record) suit {
+	s := suit{host: r, served: r.Repository == w.Repository, spread: spread(w.RequestID, r.HostKey)}
+	for _, held := range r.Caches.Held() {
+		bytes := min(held.Bytes, maxCache)
+		if slices.Contains(w.Caches, held.Key) {
+			s.has, s.bytes = s.has+1, s.bytes+bytes
+		} else {
+			s.others += bytes
+		}
+	}
+	if r.Standby == nil {
+		s.begins += registering
+	}
+	if r.Resting() {
+		s.begins += resting
+	}
+	return s
+}
+
+// spread is a number that a request and a host have together, the same for each replica.
+func spread(requestID, hostKey string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(requestID + "\x00" + hostKey)) // it never fails
+	return h.Sum64()
+}
+
+// gain is by how much sooner the run is done than with a host that begins at once and has none of its caches.
+func (s suit) gain() time.Duration { return worth(s.bytes) - s.begins }
+
+// maxCache bounds the size that an agent may claim of a cache.
+const maxCache = cache.MaxSize
+
+// worth is how long caches of a size spare a run, to the second.
+func worth(bytes int64) time.Duration { return time.Duration(bytes/CacheRate) * time.Second }
+
+func (s suit) compare(t suit) int {
+	return cmp.Or(
+		cmp.Compare(t.gain(), s.gain()), cmp.Compare(t.has, s.has), after(s.served, t.served), cmp.Compare(s.others, t.others), cmp.Compare(s.spread, t.spread),
+		strings.Compare(s.host.HostKey, t.host.HostKey),
+	)
+}
+
+// after is 1 if the second of two hosts has something that the first has not.
+func after(first, second bool) int {
+	switch {
+	case first == second:
+		return 0
+	case second:
+		return 1
+	}
+	return -1
+}
+
+// reason says it in a clause for the log of a job, whose readers may know only their own repository's caches. behind are the hosts that come after it.
+func (s suit) reason(w Want, behind []suit) string {
+	most := s
+	for _, t := range behind {
+		if t.bytes > most.bytes {
+			most = t
+		}
+	}
+	text := s.having(w, most)
+	if most.bytes > s.bytes {
+		text += fmt.Sprintf("; one with %s of them would have begun %s later", size(most.bytes), max(0, most.begins-s.begins))
+	}
+	return text
+}
+
+// having says what the host had. most is the host with most of the run's caches.
+func (s suit) having(w Want, most suit) string {
+	switch {
+	case len(w.Caches) == 0:
+		return "no cache is for such a run"
+	case s.has > 0 && len(w.Caches) == 1:
+		return "it had the run's cache, " + size(s.bytes)
+	case s.has > 0:
+		return fmt.Sprintf("it had %d of the run's %d caches, %s", s.has, len(w.Caches), size(s.bytes))
+	case most.has > 0:
+		return "it had none of the run's caches"
+	case s.served:
+		return "no idle host had a cache of the run, and its last run was of the same repository"
+	}
+	return "no idle host had a cache of the run"
+}
+
+// size is a number of bytes for people.
+func size(bytes int64) string {
+	if bytes < 1<<30 {
+		return fmt.Sprintf("%d MiB", (bytes+1<<19)>>20)
+	}
+	return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30))
+}

@@ -1,0 +1,136 @@
+package policy_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/cache"
+	"github.com/remuda-ci/remuda/internal/policy"
+)
+
+const (
+	goKey    = "00000000000000aa" // of acme/app
+	npmKey   = "00000000000000bb" // of acme/app
+	otherKey = "00000000000000cc" // of another repository
+)
+
+func wantApp() policy.Want {
+	return policy.Want{Caches: []string{goKey, npmKey}, Repository: "acme/app", RequestID: "q1"}
+}
+
+// cachedHost is an idle host, not registered, that served another repository last.
+func cachedHost(key string, change func(*lifecycle.Record), held ...cache.Held) lifecycle.Record {
+	r := lifecycle.Record{HostKey: key, InstanceID: key, State: lifecycle.StateIdle, PooledAt: monday, Repository: "acme/other", TrustKey: "acme", Caches: cache.ListOf(held...)}
+	if change != nil {
+		change(&r)
+	}
+	return r
+}
+
+func held(key string, mib int64) cache.Held {
+	return cache.Held{Key: key, Bytes: mib << 20, CommittedAt: monday}
+}
+
+func servedApp(r *lifecycle.Record) { r.Repository = "acme/app" }
+func resting(r *lifecycle.Record)   { r.RestingAt = monday.Add(time.Minute) }
+func listens(r *lifecycle.Record)   { r.Standby = &lifecycle.Standby{} }
+
+// TestAffinity: of two idle hosts the better one comes first, in either order, and its reason says why.
+func TestAffinity(t *testing.T) {
+	for name, tt := range map[string]struct {
+		better, worse lifecycle.Record
+		want          func(*policy.Want)
+		reason        string
+	}{
+		"both caches before one": {cachedHost("b", nil, held(goKey, 100), held(npmKey, 10)), cachedHost("a", nil, held(goKey, 100)), nil, "it had 2 of the run's 2 caches, 110 MiB"},
+		"one before none":        {cachedHost("b", nil, held(npmKey, 1)), cachedHost("a", servedApp), nil, "it had 1 of the run's 2 caches, 1 MiB"},
+		"the larger one":         {cachedHost("b", nil, held(goKey, 3000)), cachedHost("a", nil, held(npmKey, 300)), nil, "it had 1 of the run's 2 caches, 2.9 GiB"},
+		"the run has one cache": {cachedHost("b", nil, held(goKey, 3000)), cachedHost("a", nil), func(w *policy.Want) { w.Caches = []string{goKey} },
+			"it had the run's cache, 2.9 GiB"},
+		"the repository before any":        {cachedHost("b", servedApp), cachedHost("a", nil), nil, "no idle host had a cache of the run, and its last run was of the same repository"},
+		"the cache of another is spared":   {cachedHost("b", nil), cachedHost("a", nil, held(otherKey, 5000)), nil, "no idle host had a cache of the run"},
+		"the smaller cache of another":     {cachedHost("b", nil, held(otherKey, 10)), cachedHost("a", nil, held(otherKey, 5000)), nil, "no idle host had a cache of the run"},
+		"a large cache is worth the wait":  {cachedHost("b", resting, held(goKey, 1000)), cachedHost("a", listens), nil, "it had 1 of the run's 2 caches, 1000 MiB"},
+		"a small one is not":               {cachedHost("b", listens), cachedHost("a", resting, held(goKey, 40)), nil, "it had none of the run's caches; one with 40 MiB of them would have begun 4s later"},
+		"less, but at once":                {cachedHost("b", listens, held(npmKey, 16)), cachedHost("a", resting, held(goKey, 48)), nil, "it had 1 of the run's 2 caches, 16 MiB; one with 48 MiB of them would have begun 4s later"},
+		"hot before warm":                  {cachedHost("b", listens), cachedHost("a", servedApp), nil, "no idle host had a cache of the run"},
+		"a run without caches":             {cachedHost("b", nil), cachedHost("a", nil, held(goKey, 500)), func(w *policy.Want) { w.Caches = nil }, "no cache is for such a run"},
+		"a size beyond all bounds":         {cachedHost("b", nil, held(goKey, 1<<40)), cachedHost("a", nil, held(goKey, 5)), nil, "it had 1 of the run's 2 caches, 16384.0 GiB"},
+		"others of a size beyond all ones": {cachedHost("b", nil, held(otherKey, 5)), cachedHost("a", nil, held(otherKey, 1<<42), held("00000000000000dd", 1<<42)), nil, "no idle host had a cache of the run"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := wantApp()
+			if tt.want != nil {
+				tt.want(&w)
+			}
+			for _, idle := range [][]lifecycle.Record{{tt.better, tt.worse}, {tt.worse, tt.better}} {
+				got := policy.Affinity(w, idle)
+				if got[0].Host.HostKey != tt.better.HostKey {
+					t.Errorf("first comes %s, since %s", got[0].Host.HostKey, got[0].Reason)
+				}
+				if got[0].Reason != tt.reason {
+					t.Errorf("since %q, want %q", got[0].Reason, tt.reason)
+				}
+			}
+		})
+	}
+}
+
+// TestAffinitySpreads: of hosts that are the same, requests take different ones first, and every replica orders them in the same way.
+func TestAffinitySpreads(t *testing.T) {
+	var idle []lifecycle.Record
+	for i := range 20 {
+		idle = append(idle, cachedHost(string(rune('a'+i)), nil, held(goKey, 100)))
+	}
+	first := map[string]bool{}
+	for i := range 20 {
+		w := wantApp()
+		w.RequestID = "q" + string(rune('a'+i))
+		got := policy.Affinity(w, idle)
+		first[got[0].Host.HostKey] = true
+		slices.Reverse(idle)
+		if diff := cmp.Diff(got, policy.Affinity(w, idle)); diff != "" {
+			t.Fatalf("another order of the listing gives other choices:\n%s", diff)
+		}
+	}
+	if len(first) < 10 {
+		t.Errorf("20 requests begin with %d hosts of 20", len(first))
+	}
+}
+
+// TestAffinityKeepsAll: whatever hosts say of themselves, each is there once, no host is better than the one before it, and no reason has what
+// a reader of the log may not know or a line cannot hold.
+func TestAffinityKeepsAll(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 2000 {
+		var idle []lifecycle.Record
+		for i := range rng.IntN(12) {
+			var has []cache.Held
+			for _, key := range []string{goKey, npmKey, otherKey} {
+				if rng.IntN(2) == 0 {
+					has = append(has, cache.Held{Key: key, Bytes: rng.Int64() >> rng.IntN(63), CommittedAt: monday})
+				}
+			}
+			changes := []func(*lifecycle.Record){nil, resting, listens, servedApp}
+			idle = append(idle, cachedHost(string(rune('a'+i)), changes[rng.IntN(len(changes))], has...))
+		}
+		got := policy.Affinity(wantApp(), idle)
+		var keys []string
+		for _, s := range got {
+			keys = append(keys, s.Host.HostKey)
+			if len(s.Reason) > 150 || strings.Contains(s.Reason, "acme") || strings.ContainsAny(s.Reason, "\n\r") {
+				t.Fatalf("a reason is %q", s.Reason)
+			}
+		}
+		slices.Sort(keys)
+		if len(slices.Compact(slices.Clone(keys))) != len(idle) {
+			t.Fatalf("%d hosts in, %v out", len(idle), keys)
+		}
+	}
+}
