@@ -103,8 +103,8 @@ func TestPlantedBugsApply(t *testing.T) {
 func plantedBugs(t *testing.T, root string) ([]bug, map[string]string) {
 	t.Helper()
 	names, err := filepath.Glob("testdata/bugs/*.bug")
-	if err != nil || len(names) < 54 {
-		t.Fatalf("%d planted bugs, want at least 54: %v", len(names), err)
+	if err != nil || len(names) < 80 {
+		t.Fatalf("%d planted bugs, want at least 80: %v", len(names), err)
 	}
 	var bugs []bug
 	for _, name := range names {

@@ -43,7 +43,7 @@ func (r *replica) start() {
 	}
 	l.starts++
 	r.fleet = engine.Must1(fleet.New(fleet.Options{
-		Store: l.Store(), Queue: l.QueuePort(), Compute: l.ComputePort(), GitHub: l.GitHubPort(), Notices: l.NoticePort(),
+		Store: l.Store(), Queue: l.QueuePort(), Compute: l.ComputePort(), GitHub: l.GitHubPort(), Notices: l.NoticePort(), Sources: l.sources(),
 		Pools: l.Pools, Classes: classes, Repositories: world.Repositories, ScaleDown: l.scaleDown(), Guards: l.guards(), Limits: l.Limits,
 		Services: l.serviceOptions(), Workers: l.workerOptions(r), Jobs: l.jobOptions(),
 		Replica: fmt.Sprintf("%s.%d", r.name, l.starts), Rand: l.Random(2), RandomText: l.standbyLabel, OneAtATime: true,

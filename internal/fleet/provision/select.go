@@ -217,7 +217,7 @@ func (p *Provision) tryDelivery(ctx context.Context, now time.Time) (op.Progress
 		return op.Wait(reservedLook), nil
 	}
 	err := p.claim(ctx, candidate{Message: d.Message}, true, now)
-	p.unreserve(d.Message, err == nil, now)
+	p.unreserve(d.Message, err == nil)
 	if err != nil {
 		return op.Again, err
 	}
@@ -234,7 +234,7 @@ func (p *Provision) tryCandidate(ctx context.Context, now time.Time) (op.Progres
 		return op.Again, nil
 	}
 	err := p.claim(ctx, c, false, now)
-	p.unreserve(c.Message, err == nil, now)
+	p.unreserve(c.Message, err == nil)
 	if err != nil {
 		return op.Again, err
 	}

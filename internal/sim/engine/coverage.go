@@ -128,6 +128,9 @@ const (
 	MarkUnclaimed      = "job: refused on a host that no run has claimed"
 	MarkClaimedWarm    = "host: claimed before it listened"
 	MarkClaimedResting = "host: claimed while it rested"
+	MarkCacheKept      = "cache: a view became the cache"
+	MarkCacheThrown    = "cache: a release threw views away"
+	MarkCacheSeen      = "cache: a run saw what an earlier one wrote"
 	MarkTakeover       = "request: carried on by a sweep"
 	MarkLeak           = "machine: leaked, and ended by the cloud sweep"
 	MarkSelfEnded      = "host: ended itself"
@@ -145,6 +148,7 @@ const (
 var allMarks = []string{
 	MarkReady, MarkShort, MarkReleased, MarkReused, MarkBound, MarkJobDone, MarkRefused, MarkDrained, MarkAssigned,
 	MarkHotReady, MarkHookWaits, MarkUnclaimed, MarkClaimedWarm, MarkClaimedResting,
+	MarkCacheKept, MarkCacheThrown, MarkCacheSeen,
 	MarkTakeover, MarkLeak, MarkSelfEnded, MarkRestarted, MarkOverlap,
 	MarkWorked, MarkWorkLost, MarkScaledIn, MarkPoolJob, MarkFound, MarkListed,
 }

@@ -33,6 +33,8 @@ type history struct {
 	registeredAt  map[int64]time.Time
 	// mayRunUntil is until when a job may run on it then, whatever its record says.
 	mayRunUntil time.Time
+	// verdicts are what releases said of caches, by assignment.
+	verdicts map[int64]verdict
 	// metered are the cycles of its readings. endedAt is when its record was terminated, by that write's own clock.
 	metered []meter.Cycle
 	endedAt time.Time

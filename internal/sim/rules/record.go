@@ -61,6 +61,7 @@ func (w *Watcher) recordWritten(before, after lifecycle.Record) {
 	l.served(after)
 	w.standbyWritten(l, before, after)
 	w.restWritten(before, after)
+	w.cachesWritten(l, before, after)
 	w.checkMetered(l, before, after)
 	if moved {
 		w.moved(l, before, after)

@@ -50,6 +50,10 @@ const (
 	RuleRegisteredTwice engine.Rule = "registered twice"   // no name registers again once a runner has listened by it
 	RuleStandby         engine.Rule = "standby"            // a host waits with a registration of its own, which serves one run
 	RuleNotListening    engine.Rule = "not listening"      // a hot host listens
+	RuleForeignCache    engine.Rule = "foreign cache"      // no job sees what a run wrote that it shares no cache with, or that may not write
+	RuleStaleCommit     engine.Rule = "stale commit"       // a view becomes a cache only if the release of its own run said so
+	RuleLostCache       engine.Rule = "lost cache"         // what a release keeps is kept, and the record of a pooled host has it
+	RuleStarved         engine.Rule = "starved"            // no request launches for the caches of idle hosts that it could have
 	RulePaused          engine.Rule = "paused"             // a paused pool gives out no host and launches none
 	RuleMetered         engine.Rule = "metered"            // the readings of a host have all of its time, and none twice
 	RuleDrained         engine.Rule = "drained"            // a host that leaves does not come back to the pool

@@ -50,7 +50,11 @@ func (w *Watcher) checkReuse(q lifecycle.Request) {
 		case err != nil:
 		case q.Spec.JobsOf != "" && w.GitHub.Registering(lifecycle.RunnerName(r.Assignment+1, r.InstanceID)): // another is about to claim it
 		case w.fits(q, r) && r.PooledAt.Before(seen) && !r.Held(seen):
-			w.Broken(RuleReuse, "request %s launches %d while %s waits in the pool since %s",
+			rule := RuleReuse
+			if w.Pools[q.Spec.Pool].ByCaches() {
+				rule = RuleStarved
+			}
+			w.Broken(rule, "request %s launches %d while %s waits in the pool since %s",
 				q.RequestID, q.Launch.Count, r.HostKey, engine.SinceEpoch(r.PooledAt))
 		case r.RequestID == q.RequestID && r.RunID == q.RunID && !q.Has(r.HostKey) && r.UpdatedAt.Before(known):
 			w.Broken(RuleReuse, "request %s launches %d while %s is %s for it since %s",

@@ -113,10 +113,13 @@ func (w *Watcher) event(event any) {
 		w.checkRegister(e.Host, e.Assignment)
 	case world.Cleaning:
 		w.checkClean(e.Host)
+	case world.CachesCleaned:
+		w.checkCleaned(e.Host, e.Assignment, e.Views)
 	case world.PoweringOff:
 		w.checkPowerOff(e.Host, e.Why)
 	case world.JobBegins:
 		w.checkJob(e.Host, e.Job)
+		w.checkViews(e.Host, e.Job)
 	case world.JobRefused:
 		w.checkRefused(e.Host, e.Job)
 	default:
@@ -154,7 +157,7 @@ func (w *Watcher) of(hostKey string) *history {
 	if l == nil {
 		l = &history{
 			readyFor: map[string]bool{}, byStandby: map[int64]string{}, registeredAs: map[int64]int64{},
-			registeredFor: map[int64]string{}, registeredAt: map[int64]time.Time{},
+			registeredFor: map[int64]string{}, registeredAt: map[int64]time.Time{}, verdicts: map[int64]verdict{},
 		}
 		w.hosts[hostKey] = l
 	}

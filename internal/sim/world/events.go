@@ -104,6 +104,12 @@ type (
 	Listening struct{ Runner *Runner }
 	// Cleaning comes before a host cleans up.
 	Cleaning struct{ Host *Host }
+	// CachesCleaned is the end of the views of a host by a clean-up.
+	CachesCleaned struct {
+		Host       *Host
+		Assignment int64
+		Views      []*View
+	}
 	// PoweringOff comes before a host ends itself.
 	PoweringOff struct {
 		Host *Host

@@ -31,6 +31,9 @@ type Host struct {
 	ReadRun string
 	ReadAt  time.Time
 
+	caches map[string]Cache // on its disk, by key
+	views  map[string]*View // by name
+
 	CutOff  time.Time // until when it does not reach the store
 	Hostile bool      // a job took it over: what it reports proves nothing
 
@@ -45,7 +48,7 @@ func (w *World) newHost(m *Machine) {
 	h := &Host{
 		World: w, ID: m.InstanceID, Machine: m, Alive: true,
 		Observed:   agent.Observed{BootID: "boot-" + m.InstanceID},
-		Registered: map[int64]bool{}, Cleaned: map[int64]bool{},
+		Registered: map[int64]bool{}, Cleaned: map[int64]bool{}, caches: map[string]Cache{}, views: map[string]*View{},
 	}
 	if w.Chance(engine.FaultClockOff) {
 		h.skew = w.Between(-90*time.Second, 90*time.Second)

@@ -98,6 +98,7 @@ func (p hostPort) Listen(_ context.Context, a agent.Assignment) error {
 		if h.Runner == nil {
 			return errors.New("start listener: not configured")
 		}
+		h.attach(a)
 		h.Observed.Listener = agent.Listener{
 			Phase: agent.ListenerStarting, Assignment: a.Number, StartedAt: h.Clock(), At: h.Clock(),
 		}
@@ -216,6 +217,7 @@ func (p hostPort) Clean(_ context.Context, c agent.CleanUp) error {
 			if w.Chance(engine.FaultCleanFails) {
 				return agent.PhaseFailed, lifecycle.CauseHost
 			}
+			h.commit(c)
 			s := &h.Observed
 			s.Registered, s.Removed, s.Listener, s.Jobs = agent.Progress{}, agent.Progress{}, agent.Listener{}, 0
 			s.Registration, s.RegisteredAs = false, ""

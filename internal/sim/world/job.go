@@ -116,6 +116,7 @@ func (h *Host) judge(j *Job, r *Runner) {
 		return
 	}
 	w.emit(JobBegins{h, j})
+	h.writeViews(j)
 	w.Tell(h.ID, "job begins", j.Name)
 	if j.Begins != nil {
 		j.Begins(r)

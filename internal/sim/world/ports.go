@@ -19,6 +19,9 @@ func (w *World) NoticePort() NoticePort { return NoticePort{w} }
 // GitHubPort is GitHub.
 func (w *World) GitHubPort() GitHubPort { return GitHubPort{w} }
 
+// SourcesPort is what GitHub says of runs and branches.
+func (w *World) SourcesPort() SourcesPort { return SourcesPort{w} }
+
 // JobsPort is the part of GitHub for jobs and job-scoped runners.
 func (w *World) JobsPort() JobsPort { return JobsPort{w} }
 

@@ -151,7 +151,7 @@ func (s storePort) GetMany(_ context.Context, k *store.Kind, keys []store.Key) (
 }
 
 // staleListings are the operations that read a lagging index.
-var staleListings = []string{"instances_of_run", "pooled_instances", "newest_pooled", "due_instances", "list_instances", "due_requests",
+var staleListings = []string{"instances_of_run", "pooled_instances", "newest_pooled", "claimable_pooled", "due_instances", "list_instances", "due_requests",
 	"waiting_jobs", "open_jobs_of_run", "due_jobs", "due_webhooks"}
 
 // page is a page of any rows.
@@ -165,7 +165,7 @@ func (s storePort) List(_ context.Context, q store.Query) ([]store.Row, string, 
 	switch q.Op {
 	case "instances_of_run":
 		s.w.Sees(SeesHostsOfRun)
-	case "pooled_instances":
+	case "pooled_instances", "claimable_pooled":
 		s.w.Sees(SeesPool)
 	case "due_instances":
 		s.w.noteSweep()

@@ -39,6 +39,8 @@ type World struct {
 	Hot bool
 	// Pausing: operators pause pools.
 	Pausing bool
+	// Caching: hosts keep caches.
+	Caching bool
 	// Metering: the faults of the store meet the readings of hosts' time, too.
 	Metering bool
 	ECS      ECS

@@ -1,0 +1,90 @@
+package rules
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/cache"
+	"github.com/remuda-ci/remuda/internal/sim/engine"
+	"github.com/remuda-ci/remuda/internal/sim/world"
+)
+
+// verdict is what the release of an assignment said of its caches.
+type verdict struct {
+	run   world.Run
+	names []string
+}
+
+// cachesWritten notes the verdict of a release, and holds a host that is pooled against what it has.
+func (w *Watcher) cachesWritten(l *history, before, after lifecycle.Record) {
+	if !w.Caching {
+		return
+	}
+	if before.RunID != "" && after.Releasing() {
+		repository, run := before.JobsRun()
+		if run == "" { // the webhook that names the run of its job came with the release
+			repository, run = after.JobsRun()
+		}
+		l.verdicts[after.Assignment] = verdict{world.Run{Repository: repository, ID: run}, after.KeepCaches}
+		if len(after.KeepCaches) == 0 {
+			w.Mark(engine.MarkCacheThrown)
+		}
+	}
+	if !before.Pooled() && after.Pooled() {
+		w.checkListed(l, after)
+	}
+}
+
+// checkListed checks that the record of a host that is pooled lists what the host has.
+func (w *Watcher) checkListed(l *history, r lifecycle.Record) {
+	m := w.Machines[r.InstanceID]
+	if m == nil || m.Host == nil || !m.Host.Alive || m.Host.Hostile || l.wasReplaced() {
+		return
+	}
+	if has := m.Host.Caches(); r.Caches != has {
+		w.Broken(RuleLostCache, "%s is pooled with the caches %q, and has %q", r.HostKey, r.Caches, has)
+	}
+}
+
+// checkViews checks what a job sees: nothing that a run wrote which it may not share with, or that may not write.
+func (w *Watcher) checkViews(h *world.Host, j *world.Job) {
+	for _, v := range h.Views() {
+		for _, writer := range v.Sees {
+			switch {
+			case !shares(v.Spec.ScopeOf(), writer.Repository, j.Repository):
+				w.Broken(RuleForeignCache, "%s sees in the cache %s what run %s of %s wrote", j, v.Spec.Name, writer.ID, writer.Repository)
+			case !w.Trusted(writer):
+				w.Broken(RuleForeignCache, "%s sees in the cache %s what run %s wrote, which may not", j, v.Spec.Name, writer.ID)
+			}
+		}
+	}
+}
+
+func shares(scope cache.Scope, writer, reader string) bool {
+	if scope == cache.ScopeOwner {
+		return lifecycle.Owner(writer) == lifecycle.Owner(reader)
+	}
+	return strings.EqualFold(writer, reader)
+}
+
+// checkCleaned checks what became of the views of a host.
+func (w *Watcher) checkCleaned(h *world.Host, assignment int64, views []*world.View) {
+	l := w.of(h.ID)
+	said, judged := l.verdicts[assignment]
+	for _, v := range views {
+		if len(v.Wrote) == 0 || h.Hostile || l.wasReplaced() {
+			continue
+		}
+		of := slices.Equal(v.Wrote, []world.Run{said.run})
+		may := judged && slices.Contains(said.names, v.Spec.Name)
+		switch {
+		case v.Kept && (!of || !may):
+			w.Broken(RuleStaleCommit, "%s keeps the cache %s of %v in assignment %d, whose release kept %v of run %s", h.ID, v.Spec.Name, v.Wrote, assignment, said.names, said.run.ID)
+		case !v.Kept && of && may:
+			w.Broken(RuleLostCache, "%s throws the cache %s of run %s away, which the release of assignment %d kept", h.ID, v.Spec.Name, said.run.ID, assignment)
+		case v.Kept:
+			w.Mark(engine.MarkCacheKept)
+		}
+	}
+}
