@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/remuda-ci/remuda/internal/host/forkcheck"
@@ -67,7 +68,7 @@ const usage = `usage: agentd --config FILE
 
 Units of agentd's own run, as root or as the runner's user:
        agentd prepare --config FILE
-       agentd attach --config FILE --assignment N --of REPOSITORY|OWNER
+       agentd attach --config FILE --assignment N --of REPOSITORY|OWNER [--drop KEY,…]
        agentd clean --config FILE --assignment N
        agentd check-metadata
 
@@ -81,6 +82,7 @@ type order struct {
 	config     string
 	assignment int64
 	of         string // whose caches are attached
+	drop       string // the keys of caches that are deleted before, with commas between
 }
 
 func command(ctx context.Context, args []string) error {
@@ -119,7 +121,7 @@ func command(ctx context.Context, args []string) error {
 	case o.what == "prepare":
 		return h.PrepareNow(ctx)
 	case o.what == "attach":
-		return h.AttachNow(ctx, o.assignment, o.of)
+		return h.AttachNow(ctx, o.assignment, o.of, strings.FieldsFunc(o.drop, func(r rune) bool { return r == ',' }))
 	}
 	return h.CleanNow(ctx, o.assignment)
 }
@@ -133,6 +135,7 @@ func readOrder(args []string) (order, error) {
 	version := flags.Bool("version", false, "print the version")
 	flags.Int64Var(&o.assignment, "assignment", 0, "the assignment that ended or begins")
 	flags.StringVar(&o.of, "of", "", "the repository or owner whose caches are attached")
+	flags.StringVar(&o.drop, "drop", "", "the keys of caches that are deleted before, with commas between")
 	err := flags.Parse(args)
 	if err == nil && flags.NArg() > 0 {
 		o.what = flags.Arg(0)

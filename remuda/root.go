@@ -53,7 +53,7 @@ Exit codes: 0 done, 1 failed, 2 wrong command line, 3 not found, 4 not allowed, 
 	root.SetHelpCommandGroupID(groupSetUp)
 	root.SetCompletionCommandGroupID(groupSetUp)
 	root.AddCommand(newPs(app), newTop(app), newRuns(app), newPools(app), newServices(app), newWaiting(app), newCost(app), newBudgets(app), newWhy(app), newEvents(app), newPlan(app))
-	root.AddCommand(newProvision(app), newRelease(app), newHold(app), newDrain(app), newPause(app), newResume(app), newTerminate(app), newRefresh(app))
+	root.AddCommand(newProvision(app), newRelease(app), newHold(app), newDrain(app), newPause(app), newResume(app), newCache(app), newTerminate(app), newRefresh(app))
 	root.AddCommand(newLogin(app), newContext(app), newDoctor(app), newVerifyReset(app), newVersion(app), newMan())
 	return root
 }

@@ -115,6 +115,37 @@ func newResume(app *cli.App) *cobra.Command {
 	return c
 }
 
+func newCache(app *cli.App) *cobra.Command {
+	c := &cobra.Command{
+		Use: "cache", Short: "Drop a cache that outlives runs", GroupID: groupSteer, Args: cobra.NoArgs,
+		Long: "cache steers the caches of pools, which outlive runs. `remuda ps -o wide` shows what hosts have of them.",
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(newCacheRm(app))
+	return c
+}
+
+func newCacheRm(app *cli.App) *cobra.Command {
+	var f cli.DropFlags
+	c := &cobra.Command{
+		Use: "rm NAME --repository OWNER/NAME", Short: "Have the hosts of a pool delete a cache before their next run", Args: cobra.ExactArgs(1),
+		Long: `rm has the hosts of a pool delete a cache before their next run, and keep nothing that their present run leaves in it. A job that has the
+cache now keeps its view of it. A cache whose scope is owner is named by the owner alone.`,
+		Example: "  remuda cache rm go --repository acme/shop --reason 'a poisoned module'\n  remuda cache rm tools --pool build --repository acme",
+		RunE: func(c *cobra.Command, args []string) error {
+			if f.Repository == "" {
+				return failure.Misused("name whose cache it is: --repository OWNER/NAME, or an owner if the cache is an owner's")
+			}
+			return failure.Of("", app.DropCache(c.Context(), args[0], f))
+		},
+	}
+	c.Flags().StringVar(&f.Pool, "pool", "default", "the `POOL` whose cache it is")
+	c.Flags().StringVar(&f.Repository, "repository", "", "whose cache it is: `OWNER/NAME`, or an owner if its scope is owner")
+	c.Flags().StringVar(&f.Reason, "reason", "", "`WHY`, for the record")
+	_ = c.RegisterFlagCompletionFunc("pool", completePools(app)) // it is registered once
+	return c
+}
+
 func newTerminate(app *cli.App) *cobra.Command {
 	var f cli.TerminateFlags
 	c := &cobra.Command{

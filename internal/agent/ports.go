@@ -81,6 +81,8 @@ type Assignment struct {
 	Repository string
 	// CachesOf is the repository ("owner/name") or owner whose caches the jobs see; empty: it is not known yet.
 	CachesOf string
+	// DropCaches are the keys of caches that are deleted before the jobs see them.
+	DropCaches []string
 	// RunnerName is the name to register under.
 	RunnerName string
 	// Labels are the runner's labels. The first is the run id, except for a
@@ -97,6 +99,7 @@ func assignmentOf(r lifecycle.Record) Assignment {
 	a := Assignment{
 		Number: runnerAssignment(r), RunID: r.RunID, Repository: r.Repository, RunnerName: r.RunnerName, Labels: r.Labels,
 	}
+	a.DropCaches = r.DropCaches
 	a.CachesOf = cmp.Or(r.JobsOf, r.Repository)
 	if r.State == lifecycle.StateIdle { // it registers ahead of need, and its next run is of any repository of the trust key
 		a.CachesOf = r.TrustKey

@@ -67,6 +67,7 @@ type (
 	WaitAnswer  = waiting.Answer
 	Counts      = explain.Counts
 	DrainTarget = hosts.DrainTarget
+	DropTarget  = hosts.DropTarget
 
 	// Errors:
 
@@ -191,6 +192,25 @@ func (f *Fleet) Drain(ctx context.Context, of DrainTarget, reason, by string, no
 		return hosts.Drained{}, fmt.Errorf("drain pool %s: %w", of.Pool, lifecycle.ErrNotFound)
 	}
 	return f.hosts.Drain(ctx, of, reason, by, now)
+}
+
+// DropCache has the hosts of a pool delete a cache; see hosts.Hosts.DropCache.
+func (f *Fleet) DropCache(ctx context.Context, t DropTarget, reason, by string, now time.Time) (hosts.Dropped, error) {
+	if err := f.CheckClock(); err != nil {
+		return hosts.Dropped{}, err
+	}
+	return f.hosts.DropCache(ctx, t, reason, by, now)
+}
+
+// CacheNames are the names of the caches that a host may have of the repository that it serves, or served last, and of its owner, by their keys.
+func (f *Fleet) CacheNames(r lifecycle.Record) map[string]string {
+	names := map[string]string{}
+	for _, spec := range f.pools[r.Pool].Caches {
+		if key := spec.Key(r.Repository); key != "" {
+			names[key] = spec.Name
+		}
+	}
+	return names
 }
 
 // HoldFleet keeps every host from being ended; see hosts.Hosts.HoldFleet.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/agent"
 	"github.com/remuda-ci/remuda/internal/host/cachestore"
 	"github.com/remuda-ci/remuda/internal/lifecycle/cache"
 	"github.com/remuda-ci/remuda/internal/logkey"
@@ -33,23 +34,27 @@ func (h *Host) cacheStore() *cachestore.Store {
 }
 
 // attachCommand is what gives the jobs of an assignment their views of the caches, before the listener starts; nil for nothing. No job fails for it.
-func (h *Host) attachCommand(assignment int64, cachesOf string) []string {
-	if len(h.o.Caches) == 0 || cachesOf == "" {
+func (h *Host) attachCommand(a agent.Assignment) []string {
+	if len(h.o.Caches) == 0 || a.CachesOf == "" {
 		return nil
 	}
-	return []string{h.o.Program, "attach", "--config", h.o.Config, "--assignment", strconv.FormatInt(assignment, 10), "--of", cachesOf}
+	args := []string{h.o.Program, "attach", "--config", h.o.Config, "--assignment", strconv.FormatInt(a.Number, 10), "--of", a.CachesOf}
+	if len(a.DropCaches) > 0 {
+		args = append(args, "--drop", strings.Join(a.DropCaches, ","))
+	}
+	return args
 }
 
 // AttachNow gives the jobs of an assignment their views of the caches of a repository ("owner/name") or of an owner. A cache that cannot be attached
-// is left out.
-func (h *Host) AttachNow(ctx context.Context, assignment int64, of string) error {
+// is left out. The caches with the keys in drop are deleted before.
+func (h *Host) AttachNow(ctx context.Context, assignment int64, of string, drop []string) error {
 	s := h.cacheStore()
 	if s == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, h.layout.attachLimit())
 	defer cancel()
-	names, err := s.Attach(ctx, assignment, h.layout.home(), h.cachesOf(of))
+	names, err := s.Attach(ctx, assignment, h.layout.home(), h.cachesOf(of), drop)
 	h.log.Info("caches attached", logkey.Assignment, assignment, logkey.Caches, names)
 	return err
 }

@@ -27,7 +27,11 @@ func attachHere(args []string) int {
 		h, err = host.New(o)
 	}
 	if err == nil {
-		err = h.AttachNow(context.Background(), 7, args[5])
+		var drop []string
+		if len(args) > 7 {
+			drop = strings.Split(args[7], ",")
+		}
+		err = h.AttachNow(context.Background(), 7, args[5], drop)
 	}
 	if err != nil {
 		os.Stderr.WriteString(err.Error() + "\n")
@@ -53,12 +57,12 @@ func newCachingBed(t *testing.T, specs ...cache.Spec) *bed {
 	})
 }
 
-// runWith begins a run whose jobs see the caches of a repository.
-func (b *bed) runWith(repository string) {
+// runWith begins a run whose jobs see the caches of a repository, without those that are dropped.
+func (b *bed) runWith(repository string, dropped ...string) {
 	b.Helper()
 	b.register()
 	a := b.assignment()
-	a.CachesOf = repository
+	a.CachesOf, a.DropCaches = repository, dropped
 	b.check(b.Listen(context.Background(), a))
 	b.until("the listener listens", func(s agent.Observed) bool { return s.Listener.Phase == agent.ListenerListening })
 }
@@ -110,6 +114,15 @@ func TestCachesOutliveARun(t *testing.T) {
 		t.Fatalf("after a run whose caches are thrown away the next one sees %q", content)
 	}
 	b.endRun(false)
+
+	// An operator dropped it.
+	b.runWith("acme/app", goCache.Key("acme/other"), goCache.Key("acme/app"))
+	if _, err := os.Lstat(b.path(inCache)); !errors.Is(err, fs.ErrNotExist) {
+		t.Fatalf("the run sees a cache that was dropped: %v", err)
+	}
+	if s := b.endRun(false); s.Caches != "" {
+		t.Fatalf("the host has %q after its cache was dropped", s.Caches)
+	}
 
 	// Another repository has caches of its own.
 	b.runWith("acme/other")

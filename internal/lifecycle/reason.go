@@ -141,6 +141,7 @@ const (
 	ReasonBudgetUsedUp   ReasonCode = "budget_used_up"
 	ReasonPoolPaused     ReasonCode = "pool_paused"
 	ReasonPoolResumed    ReasonCode = "pool_resumed"
+	ReasonCacheDropped   ReasonCode = "cache_dropped"
 	ReasonShortage       ReasonCode = "shortage"
 
 	// Services and their jobs.

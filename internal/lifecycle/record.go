@@ -120,6 +120,8 @@ type Record struct {
 	// KeepCaches are the names of the caches that become what the last run made of its views. The release writes it, and it holds for the
 	// assignment that the release made alone. The views of all others are thrown away.
 	KeepCaches []string `json:"keepCaches,omitempty"`
+	// DropCaches are the keys of caches that an operator dropped, in order: the host deletes them before its next run, and keeps nothing of them until then.
+	DropCaches []string `json:"dropCaches,omitempty"`
 	// Caches is what the host had of caches when it was pooled last.
 	Caches cache.List `json:"caches,omitempty"`
 

@@ -58,6 +58,7 @@ const (
 	ActionEndJob       Action = "end_job"       // a job is over
 	ActionPause        Action = "pause"         // an operator paused a pool
 	ActionResume       Action = "resume"        // an operator resumed a pool
+	ActionDropCache    Action = "drop_cache"    // an operator dropped a cache
 	// ActionWorkerOffline: a worker of a runner service sends no heartbeats any more.
 	ActionWorkerOffline Action = "worker_offline"
 )
@@ -68,7 +69,7 @@ var Actions = []Action{
 	ActionStandBy, ActionLeaveStandby, ActionReregister, ActionRest, ActionWake,
 	ActionDrain, ActionReleaseClock, ActionExtend, ActionProvideToken, ActionForget, ActionHold, ActionRetire, ActionNotice, ActionReplace, ActionSettle,
 	ActionMarkOrphan, ActionUnmarkOrphan, ActionMarkIdle, ActionUnmarkIdle,
-	ActionKeep, ActionEndMachine, ActionDeleteRunner, ActionScale, ActionFailJob, ActionRequeueJob, ActionRefuseJob, ActionWarn, ActionStartJob, ActionEndJob, ActionWorkerOffline, ActionPause, ActionResume,
+	ActionKeep, ActionEndMachine, ActionDeleteRunner, ActionScale, ActionFailJob, ActionRequeueJob, ActionRefuseJob, ActionWarn, ActionStartJob, ActionEndJob, ActionWorkerOffline, ActionPause, ActionResume, ActionDropCache,
 }
 
 // living are the conditions of a host that has not ended.
@@ -374,7 +375,7 @@ func (r *Record) drain(now time.Time, p Policy) {
 
 func (r *Record) pool(now time.Time, d Decision, p Policy) {
 	r.Meter.Pool(r.ReleasedAt, now)
-	r.PooledAt, r.Caches = now, d.Caches
+	r.PooledAt, r.Caches, r.DropCaches = now, d.Caches, r.stillToDrop(d.Caches)
 	r.RequestID, r.KeepCaches = "", nil
 	r.ReleasedAt, r.RuntimeEndsAt = time.Time{}, time.Time{}
 	r.Registration, r.RunnerName, r.GitHubRunnerID, r.JobsOf, r.Forks = nil, "", 0, "", false

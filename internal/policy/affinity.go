@@ -75,6 +75,9 @@ func suitOf(w Want, r lifecycle.Record) suit {
 	s := suit{host: r, served: r.Repository == w.Repository, spread: spread(w.RequestID, r.HostKey)}
 	for _, held := range r.Caches.Held() {
 		bytes := min(held.Bytes, maxCache)
+		if slices.Contains(r.DropCaches, held.Key) { // no run will see it
+			continue
+		}
 		if slices.Contains(w.Caches, held.Key) {
 			s.has, s.bytes = s.has+1, s.bytes+bytes
 		} else {

@@ -154,6 +154,7 @@ var accesses = map[string]access{
 	remudav1.FleetService_Refresh_FullMethodName:           {policy.RoleOperator, false, false},
 	remudav1.FleetService_HoldInstance_FullMethodName:      {policy.RoleOperator, false, false},
 	remudav1.FleetService_Drain_FullMethodName:             {policy.RoleOperator, false, false},
+	remudav1.FleetService_DropCache_FullMethodName:         {policy.RoleOperator, false, false},
 	remudav1.FleetService_PausePool_FullMethodName:         {policy.RoleOperator, false, false},
 	remudav1.FleetService_ResumePool_FullMethodName:        {policy.RoleOperator, false, false},
 	remudav1.FleetService_GetInstance_FullMethodName:       {policy.RoleViewer, false, false},

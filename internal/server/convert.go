@@ -63,9 +63,11 @@ func (s *service) instance(r lifecycle.Record, report *lifecycle.Report) *remuda
 		HoldTime: timestampOrNil(r.Hold), Retiring: r.Retiring, RetiringReason: r.RetiringReason, InterruptionTime: timestampOrNil(r.InterruptionAt), Reason: r.Reason, ReasonCode: string(r.ReasonCode),
 		Hot: r.Hot(), OrphanTime: timestampOrNil(r.OrphanAt), IdleTime: timestampOrNil(r.IdleDetectedAt),
 	}
+	i.Caches = s.caches(r)
 	if report == nil {
 		return i
 	}
+	i.CacheBytes = uint64(max(0, report.CacheBytes))
 	if r.InterruptionAt.IsZero() {
 		i.InterruptionTime = timestampOrNil(report.InterruptionAt)
 	}
@@ -75,6 +77,17 @@ func (s *service) instance(r lifecycle.Record, report *lifecycle.Report) *remuda
 	}
 	i.Healthy = fleet.Healthy(r, report, s.now(), s.fleet.Policy(r.Pool)) && !failures[i.GetSignal()]
 	return i
+}
+
+func (s *service) caches(r lifecycle.Record) (list []*remudav1.HostCache) {
+	if r.Caches == "" {
+		return nil
+	}
+	names := s.fleet.CacheNames(r)
+	for _, held := range r.Caches.Held() {
+		list = append(list, &remudav1.HostCache{Key: held.Key, Name: names[held.Key], Bytes: uint64(held.Bytes), CommitTime: timestampOrNil(held.CommittedAt)})
+	}
+	return list
 }
 
 // failures are the signals of a host that could not do what it was asked to.

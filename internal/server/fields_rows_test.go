@@ -74,7 +74,7 @@ var fieldRows = []fieldRow{
 		prepare: func(f *fieldWorld) {
 			r := serving("i-1")
 			r.InterruptionAt = time.Time{}
-			f.host(r, lifecycle.Report{HeartbeatAt: time.Now(), Assignment: 4, Signal: lifecycle.SignalRegOK, Detail: "listening", Busy: true, InterruptionAt: at(5)})
+			f.host(r, lifecycle.Report{HeartbeatAt: time.Now(), Assignment: 4, Signal: lifecycle.SignalRegOK, Detail: "listening", Busy: true, InterruptionAt: at(5), CacheBytes: 9})
 		},
 	},
 	{
@@ -144,6 +144,11 @@ var fieldRows = []fieldRow{
 	},
 	{
 		method: "Drain", prepare: inOrder(hotHost, provisioned("1", 1, 1)), req: &remudav1.DrainRequest{All: true}, want: &remudav1.DrainResponse{DrainedCount: 2},
+	},
+	{
+		method: "DropCache", prepare: inOrder(hostOf7, hotHost, hotHostWithCache), req: &remudav1.DropCacheRequest{Pool: "full", Name: "go", Repository: repository, Reason: "poison"},
+		seen: dropped("i-1", "i-6"), did: []any{[]string{goCache.Key(repository)}, "cache go of " + repository + " was dropped by loopback: poison"},
+		want: &remudav1.DropCacheResponse{HostCount: 1, LeavingCount: 1},
 	},
 	{
 		method: "PausePool", req: &remudav1.PausePoolRequest{Pool: "full", Reason: "a new image"}, seen: pauseOf("full"), did: pause.Pause{Pool: "full", By: "loopback", Reason: "a new image", Version: 1},

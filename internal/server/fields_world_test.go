@@ -15,6 +15,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/cache"
 	"github.com/remuda-ci/remuda/internal/lifecycle/pause"
 	"github.com/remuda-ci/remuda/internal/lifecycle/resources"
 	"github.com/remuda-ci/remuda/internal/lifecycle/slots"
@@ -64,7 +65,7 @@ func newFieldWorld(t *testing.T) *fieldWorld {
 		o.Classes["xlarge"] = fleet.Class{CPU: 4, MemoryMiB: 8192}
 		o.Pools["full"] = fleet.Pool{
 			Name: "full", ResourceClasses: []string{"xlarge"}, UsageClasses: []lifecycle.UsageClass{lifecycle.UsageSpot}, InstanceTypes: []string{"c6i.*"},
-			Privileged: true, Maximum: new(7), Policy: times,
+			Privileged: true, Maximum: new(7), Policy: times, Caches: []cache.Spec{goCache},
 			Warm: &fleet.WarmPool{Spec: lifecycle.Spec{ResourceClass: "xlarge", UsageClass: lifecycle.UsageSpot}, Policy: policy.WarmPolicy{MinimumIdle: 3}},
 		}
 		o.Services = &services.Options{Store: o.Store.(*hosts).Store, Scaler: c, Services: map[string]services.Service{
@@ -112,6 +113,7 @@ func serving(id string) lifecycle.Record {
 		Assignment: 4, Threshold: at(1), RuntimeEndsAt: at(1), DueAt: at(1), Labels: []string{"gpu"}, CreatedAt: at(2), UpdatedAt: at(3), LaunchedAt: time.Now().Add(-time.Hour),
 		Hardware: lifecycle.Hardware{ResourceClass: "xlarge", UsageClass: lifecycle.UsageSpot, InstanceType: "c6i.xlarge", CPU: 4, MemoryMiB: 8192, Zone: "eu-west-1a"},
 		Hold:     at(4), Retiring: true, RetiringReason: "a new image", InterruptionAt: at(5), Reason: "it serves", ReasonCode: "served", OrphanAt: at(6), IdleDetectedAt: at(7),
+		Caches: heldCaches,
 	}
 }
 
@@ -125,7 +127,31 @@ func pooled(id string) lifecycle.Record {
 
 // hostOf7 is the host i-1, which serves run 7.
 func hostOf7(f *fieldWorld) {
-	f.host(serving("i-1"), lifecycle.Report{HeartbeatAt: time.Now(), Assignment: 4, Signal: lifecycle.SignalRegOK, Detail: "listening", Busy: true})
+	f.host(serving("i-1"), lifecycle.Report{HeartbeatAt: time.Now(), Assignment: 4, Signal: lifecycle.SignalRegOK, Detail: "listening", Busy: true, CacheBytes: 9})
+}
+
+// goCache is the cache of the pool full, and heldCaches what a host has of it.
+var (
+	goCache    = cache.Spec{Name: "go", Paths: []string{"~/go"}, Size: 1 << 30}
+	heldCaches = cache.ListOf(cache.Held{Key: goCache.Key(repository), Bytes: 8, CommittedAt: at(8)})
+)
+
+// hotHostWithCache is the host i-6, whose runner listens, with that cache.
+func hotHostWithCache(f *fieldWorld) {
+	r := pooled("i-6")
+	r.Caches = heldCaches
+	f.host(r, lifecycle.Report{HeartbeatAt: time.Now(), Assignment: 1})
+}
+
+// dropped are the keys of caches that a host is to delete, and why another leaves.
+func dropped(id, leaving string) func(*fieldWorld) any {
+	return func(f *fieldWorld) any {
+		r, err := f.store.Instance(f.t.Context(), id)
+		f.must(err)
+		l, err := f.store.Instance(f.t.Context(), leaving)
+		f.must(err)
+		return []any{r.DropCaches, l.RetiringReason}
+	}
 }
 
 // instanceOf7 is that host as callers see it.
@@ -135,7 +161,8 @@ func instanceOf7() *remudav1.Instance {
 		Assignment: 4, Threshold: stamp(1), ResourceClass: "xlarge", UsageClass: remudav1.UsageClass_USAGE_CLASS_SPOT, InstanceType: "c6i.xlarge", Cpu: 4, MemoryMib: 8192,
 		Zone: "eu-west-1a", Signal: remudav1.Signal_SIGNAL_UD_REG_OK, HeartbeatTime: recently, Busy: true, CreateTime: stamp(2), UpdateTime: stamp(3),
 		Reason: "it serves", ReasonCode: "served", Labels: []string{"gpu"}, Healthy: true, HoldTime: stamp(4), Retiring: true, RetiringReason: "a new image", InterruptionTime: stamp(5), Detail: "listening",
-		OrphanTime: stamp(6), IdleTime: stamp(7),
+		OrphanTime: stamp(6), IdleTime: stamp(7), CacheBytes: 9,
+		Caches: []*remudav1.HostCache{{Key: goCache.Key(repository), Name: "go", Bytes: 8, CommitTime: stamp(8)}},
 	}
 }
 

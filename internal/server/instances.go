@@ -98,6 +98,16 @@ func (s *service) Drain(ctx context.Context, req *remudav1.DrainRequest) (*remud
 	return &remudav1.DrainResponse{DrainedCount: int32(n.Now), RetiringCount: int32(n.Before)}, nil
 }
 
+// DropCache has the hosts of a pool delete a cache.
+func (s *service) DropCache(ctx context.Context, req *remudav1.DropCacheRequest) (*remudav1.DropCacheResponse, error) {
+	t := fleet.DropTarget{Pool: req.GetPool(), Of: req.GetRepository(), Name: req.GetName()}
+	n, err := s.fleet.DropCache(ctx, t, req.GetReason(), callerOf(ctx).name, s.now())
+	if err != nil {
+		return nil, s.toStatus(ctx, err)
+	}
+	return &remudav1.DropCacheResponse{HostCount: int32(n.Marked), LeavingCount: int32(n.Leaving)}, nil
+}
+
 // ExplainRun says why a run has, or has not yet, what it asked for, or why a host is as it is.
 func (s *service) ExplainRun(ctx context.Context, req *remudav1.ExplainRunRequest) (*remudav1.ExplainRunResponse, error) {
 	e, err := s.explanation(ctx, req)

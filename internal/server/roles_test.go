@@ -24,7 +24,7 @@ import (
 var least = map[string]policy.Role{
 	"GetInstance": policy.RoleViewer, "ListInstances": policy.RoleViewer, "ListPools": policy.RoleViewer,
 	"WatchFleet": policy.RoleViewer, "ExplainRun": policy.RoleViewer, "ListServices": policy.RoleViewer, "GetCost": policy.RoleViewer, "ListBudgets": policy.RoleViewer, "GetStatus": policy.RoleViewer, "ListWaiting": policy.RoleViewer, "PlanScaleDown": policy.RoleViewer, "ListEvents": policy.RoleViewer, "NudgeService": policy.RoleOperator, "HoldFleet": policy.RoleAdmin,
-	"Provision": policy.RoleOperator, "Release": policy.RoleOperator, "Refresh": policy.RoleOperator, "HoldInstance": policy.RoleOperator, "Drain": policy.RoleOperator,
+	"Provision": policy.RoleOperator, "Release": policy.RoleOperator, "Refresh": policy.RoleOperator, "HoldInstance": policy.RoleOperator, "Drain": policy.RoleOperator, "DropCache": policy.RoleOperator,
 	"PausePool": policy.RoleOperator, "ResumePool": policy.RoleOperator,
 	"TerminateInstance": policy.RoleAdmin,
 }

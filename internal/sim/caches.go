@@ -1,10 +1,13 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/cache"
+	"github.com/remuda-ci/remuda/internal/sim/engine"
 	"github.com/remuda-ci/remuda/internal/sim/world"
 )
 
@@ -32,6 +35,44 @@ func (l *life) keepCaches() {
 	l.Caching = true
 	l.workload.repositories, l.workload.pools, l.workload.classes = world.Repositories[:2], []string{"default", "owner"}, []string{"small"}
 	l.workload.spot, l.workload.jobLength = 0, 8*time.Second
+}
+
+// dropCaches has operators drop caches of pools while the faults last.
+func (l *life) dropCaches() {
+	if !l.Caching {
+		return
+	}
+	const mean = 5 * time.Minute
+	var again func()
+	again = func() {
+		if !l.Chaos {
+			return
+		}
+		of := l.workload.repositories[l.Rand.IntN(len(l.workload.repositories))]
+		if l.Rand.IntN(2) == 0 {
+			l.dropCache("default", "go", of)
+		} else {
+			l.dropCache("owner", "tools", lifecycle.Owner(of))
+		}
+		l.After(l.Exp(mean, 5*mean), again)
+	}
+	l.After(l.Exp(mean, 5*mean), again)
+}
+
+func (l *life) dropCache(pool, name, of string) {
+	r := l.anyReplica()
+	if r == nil {
+		return
+	}
+	target := fleet.DropTarget{Pool: pool, Of: of, Name: name}
+	r.order("drop cache", func(now time.Time) error {
+		_, err := r.fleet.DropCache(engine.Background, target, "", "operator", now)
+		if err == nil {
+			i := slices.IndexFunc(l.Pools[pool].Caches, func(s cache.Spec) bool { return s.Name == name })
+			l.Dropped(pool, l.Pools[pool].Caches[i].Key(of))
+		}
+		return err
+	})
 }
 
 // sources is what GitHub says of runs, in lives with caches; else nil.

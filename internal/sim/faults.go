@@ -53,6 +53,7 @@ func (l *life) scheduleFaults() {
 	l.loseTables()
 	l.drains()
 	l.pauses()
+	l.dropCaches()
 	l.operators()
 }
 

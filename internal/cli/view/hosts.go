@@ -69,7 +69,7 @@ func Sort(hosts []*remudav1.Instance) {
 func Hosts(hosts []*remudav1.Instance, now time.Time, wide bool) table.Table {
 	t := table.Table{Head: []string{"HOST", "STATE", "POOL", "REPOSITORY", "RUN", "JOB", "BUSY", "SINCE", "NEXT"}}
 	if wide {
-		t.Head = append(t.Head, "TYPE", "CLASS", "USAGE", "ZONE", "ASSIGNMENT", "HEARTBEAT", "LABELS", "REASON")
+		t.Head = append(t.Head, "TYPE", "CLASS", "USAGE", "ZONE", "ASSIGNMENT", "HEARTBEAT", "LABELS", "CACHES", "REASON")
 	}
 	c := clock{now, wide}
 	for _, h := range hosts {
@@ -78,11 +78,34 @@ func Hosts(hosts []*remudav1.Instance, now time.Time, wide bool) table.Table {
 		row = append(row, table.Row(h.GetPool(), repository, runOf(run, attempt), jobOf(h), busy(h), c.age(since(h)), c.next(next(h, now)))...)
 		if wide {
 			row = append(row, table.Row(h.GetInstanceType(), h.GetResourceClass(), usage(h.GetUsageClass()), h.GetZone(),
-				fmt.Sprint(h.GetAssignment()), c.age(at(h.GetHeartbeatTime())), strings.Join(h.GetLabels(), ","), reasonOf(h))...)
+				fmt.Sprint(h.GetAssignment()), c.age(at(h.GetHeartbeatTime())), strings.Join(h.GetLabels(), ","), caches(h), reasonOf(h))...)
 		}
 		t.Rows = append(t.Rows, row)
 	}
 	return t
+}
+
+// caches is how many caches a host has, and what all of them take.
+func caches(h *remudav1.Instance) string {
+	if len(h.GetCaches()) == 0 {
+		return ""
+	}
+	bytes := h.GetCacheBytes()
+	if bytes == 0 { // there is no report
+		for _, c := range h.GetCaches() {
+			bytes += c.GetBytes()
+		}
+	}
+	return fmt.Sprintf("%d, %s", len(h.GetCaches()), size(bytes))
+}
+
+// size is a number of bytes for people.
+func size(bytes uint64) string {
+	const gib = 1 << 30
+	if bytes < gib {
+		return fmt.Sprintf("%d MiB", bytes>>20)
+	}
+	return fmt.Sprintf("%.1f GiB", float64(bytes)/gib)
 }
 
 func busy(h *remudav1.Instance) string {

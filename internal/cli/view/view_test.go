@@ -108,10 +108,11 @@ func TestHostsWide(t *testing.T) {
 		InstanceType: "c5.large", ResourceClass: "large", UsageClass: remudav1.UsageClass_USAGE_CLASS_ON_DEMAND, Zone: "eu-west-1a", Assignment: 3,
 		HeartbeatTime: in(-5 * time.Second), Healthy: true, Labels: []string{"gpu", "big"}, Reason: "registered for run 41", Retiring: true, RetiringReason: "drained by ann: a new rack",
 		Job: &remudav1.WorkflowJob{JobId: 7, Name: "build", Repository: "acme/web", RunId: "42", RunAttempt: 2},
+		Caches: []*remudav1.HostCache{{Key: "00000000000000aa", Name: "go", Bytes: 1 << 30}, {Key: "00000000000000bb", Bytes: 200 << 20}},
 	}
 	const want = `
-HOST     STATE             POOL     REPOSITORY  RUN    JOB    BUSY  SINCE                 NEXT                                  TYPE      CLASS  USAGE      ZONE        ASSIGNMENT  HEARTBEAT             LABELS   REASON
-i-works  running,retiring  default  acme/web    42 #2  build  yes   2026-01-01T11:59:00Z  maximum runtime 2026-01-01T13:00:00Z  c5.large  large  on-demand  eu-west-1a  3           2026-01-01T11:59:55Z  gpu,big  registered for run 41; retiring: drained by ann: a new rack
+HOST     STATE             POOL     REPOSITORY  RUN    JOB    BUSY  SINCE                 NEXT                                  TYPE      CLASS  USAGE      ZONE        ASSIGNMENT  HEARTBEAT             LABELS   CACHES      REASON
+i-works  running,retiring  default  acme/web    42 #2  build  yes   2026-01-01T11:59:00Z  maximum runtime 2026-01-01T13:00:00Z  c5.large  large  on-demand  eu-west-1a  3           2026-01-01T11:59:55Z  gpu,big  2, 1.2 GiB  registered for run 41; retiring: drained by ann: a new rack
 `
 	compare(t, want, text(t, view.Hosts([]*remudav1.Instance{host}, now, true)))
 }

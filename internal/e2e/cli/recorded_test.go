@@ -142,7 +142,8 @@ func (m *tmux) makeRun() {
 		}
 	}
 	config := filepath.Join(dir, "controld.yaml")
-	if err := os.WriteFile(config, []byte("scale_down: {}\nservices: {render: {}}\nlimits: {budgets: [{owner: acme, dollars_per_month: 500}]}\n"), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte("scale_down: {}\nservices: {render: {}}\nlimits: {budgets: [{owner: acme, dollars_per_month: 500}]}\n"+
+		"pools: {build: {caches: [{name: go, paths: [~/go/pkg/mod], size_mib: 64}]}}\n"), 0o600); err != nil {
 		m.Fatal(err)
 	}
 	m.do("new-window", "-d", "-n", "run", fmt.Sprintf("exec %s/scripts/run --boot-time 1s --state-dir %s/state --config %s --grpc-addr 127.0.0.1:0 --http-addr 127.0.0.1:0 --github-addr 127.0.0.1:0", dir, dir, config))

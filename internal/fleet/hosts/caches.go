@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,6 +39,11 @@ func (hs *Hosts) keptCaches(ctx context.Context, r lifecycle.Record) (kept []str
 		hs.Log.Warn("caches of a run are thrown away", logkey.Instance, r.InstanceID, logkey.Repository, repository, logkey.Run, runID, logkey.Error, err)
 		return nil, "its caches are thrown away: GitHub did not say whose run it is"
 	}
+	for _, s := range specs {
+		if slices.Contains(r.DropCaches, s.Key(repository)) {
+			verdict.throw(s.Name, "an operator dropped it")
+		}
+	}
 	return verdict.kept, verdict.String()
 }
 
@@ -45,6 +51,14 @@ func (hs *Hosts) keptCaches(ctx context.Context, r lifecycle.Record) (kept []str
 type cacheVerdict struct {
 	kept, thrown       []string
 	keptWhy, thrownWhy string
+}
+
+// throw has a cache thrown away that was to be kept.
+func (v *cacheVerdict) throw(name, why string) {
+	if i := slices.Index(v.kept, name); i >= 0 {
+		v.kept = slices.Delete(v.kept, i, i+1)
+		v.thrown, v.thrownWhy = append(v.thrown, name), why
+	}
 }
 
 // judgeCaches asks GitHub what it must know, and judges each cache.

@@ -47,7 +47,7 @@ func measureCache(b *testing.B, files, each int) {
 	attach := func(n int64) time.Duration {
 		check(b, os.MkdirAll(home, 0o755))
 		began := time.Now()
-		_, err := s.Attach(b.Context(), n, home, []Cache{c})
+		_, err := s.Attach(b.Context(), n, home, []Cache{c}, nil)
 		check(b, err)
 		return time.Since(began)
 	}

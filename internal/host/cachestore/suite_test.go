@@ -65,7 +65,7 @@ func (w *world) attach(caches ...Cache) {
 	if err := tree.Renew(w.home, w.o.Owner, 0o755); err != nil {
 		w.Fatal(err)
 	}
-	names, err := w.Attach(w.Context(), w.run, w.home, caches)
+	names, err := w.Attach(w.Context(), w.run, w.home, caches, nil)
 	if err != nil || len(names) != len(caches) {
 		w.Fatalf("attached %q of %d caches: %v", names, len(caches), err)
 	}
@@ -165,6 +165,7 @@ func testMechanism(t *testing.T, m Mechanism) {
 		"other paths":      testOtherPaths,
 		"links in homes":   testLinkedHome,
 		"keys and targets": testBadCaches,
+		"dropped":          testDrop,
 	} {
 		t.Run(name, func(t *testing.T) { test(newWorld(t, m)) })
 	}
@@ -291,7 +292,7 @@ func testCrashes(w *world) {
 func testAttachAgain(w *world) {
 	w.attach()
 	w.write("a", "1")
-	names, err := w.Attach(w.Context(), w.run, w.home, []Cache{w.cache})
+	names, err := w.Attach(w.Context(), w.run, w.home, []Cache{w.cache}, nil)
 	if err != nil || !slices.Equal(names, []string{"go"}) {
 		w.Fatal(names, err)
 	}
@@ -643,7 +644,7 @@ func testBoot(w *world) {
 		}
 		cut, cancel := context.WithCancel(w.Context())
 		cancel()
-		if names, err := w.Attach(cut, 1000, w.home, []Cache{w.cache}); err == nil || len(names) > 0 {
+		if names, err := w.Attach(cut, 1000, w.home, []Cache{w.cache}, nil); err == nil || len(names) > 0 {
 			w.Fatalf("attached %q within no time", names)
 		}
 		w.attach()
@@ -735,7 +736,7 @@ func testLinkedHome(w *world) {
 	if err := os.Symlink(elsewhere, filepath.Join(w.home, "go")); err != nil {
 		w.Fatal(err)
 	}
-	names, err := w.Attach(w.Context(), 1, w.home, []Cache{w.cache})
+	names, err := w.Attach(w.Context(), 1, w.home, []Cache{w.cache}, nil)
 	if err == nil || len(names) > 0 {
 		w.Fatalf("attached %q through a link: %v", names, err)
 	}
@@ -747,13 +748,42 @@ func testLinkedHome(w *world) {
 	}
 }
 
+// testDrop: a cache that an operator dropped is gone before the next run sees it, what is attached goes on, and a bad key attaches nothing.
+func testDrop(w *world) {
+	w.attach()
+	w.write("a", "1")
+	w.mustCommit()
+	w.attach()
+	if names, err := w.Attach(w.Context(), w.run, w.home, []Cache{w.cache}, []string{w.cache.Key}); err != nil || len(names) != 1 {
+		w.Fatalf("attached again: %q, %v", names, err)
+	}
+	w.wantTree(map[string]string{"a": "1"})
+	w.mustCommit()
+	w.run++
+	if err := tree.Renew(w.home, w.o.Owner, 0o755); err != nil {
+		w.Fatal(err)
+	}
+	if names, err := w.Attach(w.Context(), w.run, w.home, []Cache{w.cache}, []string{"../../etc"}); err == nil || len(names) > 0 {
+		w.Fatalf("attached %q, %v", names, err)
+	}
+	other := strings.Repeat("e", 16)
+	if names, err := w.Attach(w.Context(), w.run, w.home, []Cache{w.cache}, []string{other, w.cache.Key}); err != nil || len(names) != 1 {
+		w.Fatalf("attached %q, %v", names, err)
+	}
+	w.wantTree(map[string]string{})
+	w.write("b", "2")
+	w.mustCommit()
+	w.attach()
+	w.wantTree(map[string]string{"b": "2"})
+}
+
 func testBadCaches(w *world) {
 	for _, bad := range []Cache{
 		{Key: "../../../../etc", Name: "x", Targets: w.cache.Targets},
 		{Key: w.cache.Key, Name: "x", Targets: []string{"/etc"}},
 		{Key: w.cache.Key, Name: "x"},
 	} {
-		if names, err := w.Attach(w.Context(), 1, w.home, []Cache{bad}); err == nil || len(names) > 0 {
+		if names, err := w.Attach(w.Context(), 1, w.home, []Cache{bad}, nil); err == nil || len(names) > 0 {
 			w.Errorf("attached %+v", bad)
 		}
 		if err := w.Discard(); err != nil {

@@ -58,13 +58,18 @@ func (s *Store) loadView() (v view) {
 
 // Attach gives an assignment views of its caches below home, the home directory of jobs, in which no job of the assignment has run yet. It does
 // nothing if the assignment has them already. A cache that cannot be attached is left out: the job goes on without it. The names of those that
-// are attached are returned, and what went wrong with others.
-func (s *Store) Attach(ctx context.Context, assignment int64, home string, caches []Cache) (names []string, err error) {
+// are attached are returned, and what went wrong with others. The caches with the keys in drop are deleted first. If that fails nothing is attached.
+func (s *Store) Attach(ctx context.Context, assignment int64, home string, caches []Cache, drop []string) (names []string, err error) {
 	if v := s.loadView(); v.Assignment == assignment && v.BootID == s.o.BootID && len(v.Caches) > 0 {
 		return v.names(), nil
 	}
 	if err := s.Discard(); err != nil {
 		return nil, fmt.Errorf("attach caches: %w", err)
+	}
+	for _, key := range drop {
+		if err := s.drop(key, errors.New("an operator dropped it")); err != nil {
+			return nil, fmt.Errorf("attach caches: %w", err)
+		}
 	}
 	v := view{Assignment: assignment, BootID: s.o.BootID, Mechanism: s.o.Mechanism.Name()}
 	var wrong []error

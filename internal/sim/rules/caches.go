@@ -14,6 +14,8 @@ import (
 type verdict struct {
 	run   world.Run
 	names []string
+	// still are those of names that no operator has dropped since.
+	still []string
 }
 
 // cachesWritten notes the verdict of a release, and holds a host that is pooled against what it has.
@@ -26,10 +28,14 @@ func (w *Watcher) cachesWritten(l *history, before, after lifecycle.Record) {
 		if run == "" { // the webhook that names the run of its job came with the release
 			repository, run = after.JobsRun()
 		}
-		l.verdicts[after.Assignment] = verdict{world.Run{Repository: repository, ID: run}, after.KeepCaches}
+		l.verdicts[after.Assignment] = verdict{world.Run{Repository: repository, ID: run}, after.KeepCaches, after.KeepCaches}
 		if len(after.KeepCaches) == 0 {
 			w.Mark(engine.MarkCacheThrown)
 		}
+	}
+	if said, ok := l.verdicts[after.Assignment]; ok && after.Releasing() {
+		said.still = after.KeepCaches
+		l.verdicts[after.Assignment] = said
 	}
 	if !before.Pooled() && after.Pooled() {
 		w.checkListed(l, after)
@@ -54,11 +60,19 @@ func (w *Watcher) checkViews(h *world.Host, j *world.Job) {
 			switch {
 			case !shares(v.Spec.ScopeOf(), writer.Repository, j.Repository):
 				w.Broken(RuleForeignCache, "%s sees in the cache %s what run %s of %s wrote", j, v.Spec.Name, writer.ID, writer.Repository)
-			case !w.Trusted(writer):
+			case w.dropped(h.Machine.Pool, v, writer) && !h.Hostile && !w.of(h.ID).wasReplaced():
+				w.Broken(RuleForeignCache, "%s sees in the cache %s what run %s wrote, and it was dropped since", j, v.Spec.Name, writer.ID)
+			case !w.Trusted(writer.Run):
 				w.Broken(RuleForeignCache, "%s sees in the cache %s what run %s wrote, which may not", j, v.Spec.Name, writer.ID)
 			}
 		}
 	}
+}
+
+// dropped reports whether the cache was dropped between a write and the view that sees it. A host that was new then may have been on no list.
+func (w *Watcher) dropped(pool string, v *world.View, writer world.Writer) bool {
+	at, ok := w.droppedAt[world.CacheDropped{Pool: pool, Key: v.Key}]
+	return ok && v.AttachedAt.After(at) && writer.At.Before(at.Add(-reuseLag))
 }
 
 func shares(scope cache.Scope, writer, reader string) bool {
@@ -81,7 +95,7 @@ func (w *Watcher) checkCleaned(h *world.Host, assignment int64, views []*world.V
 		switch {
 		case v.Kept && (!of || !may):
 			w.Broken(RuleStaleCommit, "%s keeps the cache %s of %v in assignment %d, whose release kept %v of run %s", h.ID, v.Spec.Name, v.Wrote, assignment, said.names, said.run.ID)
-		case !v.Kept && of && may:
+		case !v.Kept && of && slices.Contains(said.still, v.Spec.Name):
 			w.Broken(RuleLostCache, "%s throws the cache %s of run %s away, which the release of assignment %d kept", h.ID, v.Spec.Name, said.run.ID, assignment)
 		case v.Kept:
 			w.Mark(engine.MarkCacheKept)

@@ -42,6 +42,8 @@ type Watcher struct {
 	lost     bool
 	// jobsReplaced are the jobs whose rows were, or those of their webhooks.
 	jobsReplaced map[int64]bool
+	// droppedAt is when an operator dropped a cache last, by its pool and key.
+	droppedAt map[world.CacheDropped]time.Time
 	// workReplaced are the service's jobs whose rows were. workersReplaced are the workers whose rows were, and have not been written since.
 	workReplaced, workersReplaced map[string]bool
 }
@@ -54,7 +56,7 @@ func New(of *world.World) *Watcher {
 		writtenAt: map[string]time.Time{}, settledAt: map[string]time.Time{}, roomSince: map[string]time.Time{}, pausedSince: map[string]time.Time{},
 		labeled: map[int64]string{}, listened: map[string]bool{},
 		replaced: map[string]bool{}, claimedAt: map[string]time.Time{}, waitsSince: map[string]time.Time{}, had: map[string]string{},
-		spareSince: map[string]time.Time{}, jobsReplaced: map[int64]bool{}, workReplaced: map[string]bool{}, workersReplaced: map[string]bool{},
+		spareSince: map[string]time.Time{}, jobsReplaced: map[int64]bool{}, droppedAt: map[world.CacheDropped]time.Time{}, workReplaced: map[string]bool{}, workersReplaced: map[string]bool{},
 	}
 	of.Observe(w.event)
 	return w
@@ -113,6 +115,8 @@ func (w *Watcher) event(event any) {
 		w.checkRegister(e.Host, e.Assignment)
 	case world.Cleaning:
 		w.checkClean(e.Host)
+	case world.CacheDropped:
+		w.droppedAt[e] = w.Now
 	case world.CachesCleaned:
 		w.checkCleaned(e.Host, e.Assignment, e.Views)
 	case world.PoweringOff:

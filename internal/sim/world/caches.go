@@ -20,16 +20,24 @@ import (
 
 // Cache is the committed state of a cache on a host: the runs that have written it, the last one last.
 type Cache struct {
-	Writers []Run
+	Writers []Writer
 	usedAt  time.Time
+}
+
+// Writer is a run whose view became a cache, and when.
+type Writer struct {
+	Run
+	At time.Time
 }
 
 // View is what the jobs of an assignment see of a cache.
 type View struct {
 	Spec cache.Spec
 	Key  string
-	// Sees are the runs that wrote what was committed, and Wrote those whose jobs have run since.
-	Sees, Wrote []Run
+	// Sees are the runs that wrote what was committed, and Wrote those whose jobs have run since it was attached.
+	Sees       []Writer
+	Wrote      []Run
+	AttachedAt time.Time
 	// Kept: it became the cache.
 	Kept       bool
 	assignment int64
@@ -43,12 +51,19 @@ const (
 	cacheBytes  = 100 << 20
 )
 
-// attach gives the jobs of an assignment views of its caches, unless they have them.
+// attach gives the jobs of an assignment views of its caches, unless they have them. Those that an operator dropped are deleted first.
 func (h *Host) attach(a agent.Assignment) {
+	for _, v := range h.views {
+		if v.assignment == a.Number {
+			return
+		}
+	}
+	for _, key := range a.DropCaches {
+		delete(h.caches, key)
+	}
 	for _, spec := range h.World.Pools[h.Machine.Pool].Caches {
-		v := h.views[spec.Name]
 		key := spec.Key(a.CachesOf)
-		if key == "" || v != nil && v.assignment == a.Number {
+		if key == "" {
 			continue
 		}
 		c := h.caches[key]
@@ -56,7 +71,7 @@ func (h *Host) attach(a agent.Assignment) {
 			h.World.Mark(engine.MarkCacheSeen)
 		}
 		h.caches[key] = Cache{c.Writers, h.World.Now}
-		h.views[spec.Name] = &View{Spec: spec, Key: key, Sees: slices.Clone(c.Writers), assignment: a.Number}
+		h.views[spec.Name] = &View{Spec: spec, Key: key, Sees: slices.Clone(c.Writers), AttachedAt: h.World.Now, assignment: a.Number}
 	}
 }
 
@@ -85,7 +100,10 @@ func (h *Host) commit(c agent.CleanUp) {
 			continue
 		}
 		if v.Kept = slices.Contains(strings.Split(c.KeepCaches, ","), v.Spec.Name); v.Kept {
-			writers := slices.Concat(v.Sees, v.Wrote)
+			writers := slices.Clone(v.Sees)
+			for _, run := range v.Wrote {
+				writers = append(writers, Writer{run, w.Now})
+			}
 			h.caches[v.Key] = Cache{writers[max(0, len(writers)-writersKept):], w.Now}
 			w.Tell(h.ID, "cache kept", fmt.Sprintf("%s of %s", v.Spec.Name, v.Wrote[0].ID))
 		}
@@ -110,6 +128,12 @@ func (h *Host) Caches() cache.List {
 		held = append(held, cache.Held{Key: key, Bytes: cacheBytes, CommittedAt: c.usedAt})
 	}
 	return cache.ListOf(held...)
+}
+
+// Dropped notes that an operator dropped a cache.
+func (w *World) Dropped(pool, key string) {
+	w.Mark(engine.MarkCacheDropped)
+	w.emit(CacheDropped{pool, key})
 }
 
 // origin is what a run was started by.

@@ -110,6 +110,8 @@ type (
 		Assignment int64
 		Views      []*View
 	}
+	// CacheDropped is a cache that an operator dropped on all hosts of a pool.
+	CacheDropped struct{ Pool, Key string }
 	// PoweringOff comes before a host ends itself.
 	PoweringOff struct {
 		Host *Host

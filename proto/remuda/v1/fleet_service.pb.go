@@ -24,7 +24,7 @@ var File_remuda_v1_fleet_service_proto protoreflect.FileDescriptor
 
 const file_remuda_v1_fleet_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1dremuda/v1/fleet_service.proto\x12\tremuda.v1\x1a\x14remuda/v1/cost.proto\x1a\x15remuda/v1/drain.proto\x1a\x14remuda/v1/hold.proto\x1a\x17remuda/v1/operate.proto\x1a\x15remuda/v1/pause.proto\x1a\x14remuda/v1/pool.proto\x1a\x19remuda/v1/provision.proto\x1a\x17remuda/v1/refresh.proto\x1a\x17remuda/v1/service.proto\x1a\x16remuda/v1/status.proto\x1a\x17remuda/v1/waiting.proto\x1a\x15remuda/v1/watch.proto2\x8b\r\n" +
+	"\x1dremuda/v1/fleet_service.proto\x12\tremuda.v1\x1a\x15remuda/v1/cache.proto\x1a\x14remuda/v1/cost.proto\x1a\x15remuda/v1/drain.proto\x1a\x14remuda/v1/hold.proto\x1a\x17remuda/v1/operate.proto\x1a\x15remuda/v1/pause.proto\x1a\x14remuda/v1/pool.proto\x1a\x19remuda/v1/provision.proto\x1a\x17remuda/v1/refresh.proto\x1a\x17remuda/v1/service.proto\x1a\x16remuda/v1/status.proto\x1a\x17remuda/v1/waiting.proto\x1a\x15remuda/v1/watch.proto2\xd3\r\n" +
 	"\fFleetService\x12F\n" +
 	"\tProvision\x12\x1b.remuda.v1.ProvisionRequest\x1a\x1c.remuda.v1.ProvisionResponse\x12@\n" +
 	"\aRelease\x12\x19.remuda.v1.ReleaseRequest\x1a\x1a.remuda.v1.ReleaseResponse\x12@\n" +
@@ -37,6 +37,7 @@ const file_remuda_v1_fleet_service_proto_rawDesc = "" +
 	"\tPausePool\x12\x1b.remuda.v1.PausePoolRequest\x1a\x1c.remuda.v1.PausePoolResponse\x12I\n" +
 	"\n" +
 	"ResumePool\x12\x1c.remuda.v1.ResumePoolRequest\x1a\x1d.remuda.v1.ResumePoolResponse\x12F\n" +
+	"\tDropCache\x12\x1b.remuda.v1.DropCacheRequest\x1a\x1c.remuda.v1.DropCacheResponse\x12F\n" +
 	"\tListPools\x12\x1b.remuda.v1.ListPoolsRequest\x1a\x1c.remuda.v1.ListPoolsResponse\x12K\n" +
 	"\n" +
 	"WatchFleet\x12\x1c.remuda.v1.WatchFleetRequest\x1a\x1d.remuda.v1.WatchFleetResponse0\x01\x12I\n" +
@@ -64,40 +65,42 @@ var file_remuda_v1_fleet_service_proto_goTypes = []any{
 	(*DrainRequest)(nil),              // 7: remuda.v1.DrainRequest
 	(*PausePoolRequest)(nil),          // 8: remuda.v1.PausePoolRequest
 	(*ResumePoolRequest)(nil),         // 9: remuda.v1.ResumePoolRequest
-	(*ListPoolsRequest)(nil),          // 10: remuda.v1.ListPoolsRequest
-	(*WatchFleetRequest)(nil),         // 11: remuda.v1.WatchFleetRequest
-	(*ListEventsRequest)(nil),         // 12: remuda.v1.ListEventsRequest
-	(*ExplainRunRequest)(nil),         // 13: remuda.v1.ExplainRunRequest
-	(*PlanScaleDownRequest)(nil),      // 14: remuda.v1.PlanScaleDownRequest
-	(*ListWaitingRequest)(nil),        // 15: remuda.v1.ListWaitingRequest
-	(*HoldFleetRequest)(nil),          // 16: remuda.v1.HoldFleetRequest
-	(*NudgeServiceRequest)(nil),       // 17: remuda.v1.NudgeServiceRequest
-	(*ListServicesRequest)(nil),       // 18: remuda.v1.ListServicesRequest
-	(*GetCostRequest)(nil),            // 19: remuda.v1.GetCostRequest
-	(*ListBudgetsRequest)(nil),        // 20: remuda.v1.ListBudgetsRequest
-	(*GetStatusRequest)(nil),          // 21: remuda.v1.GetStatusRequest
-	(*ProvisionResponse)(nil),         // 22: remuda.v1.ProvisionResponse
-	(*ReleaseResponse)(nil),           // 23: remuda.v1.ReleaseResponse
-	(*RefreshResponse)(nil),           // 24: remuda.v1.RefreshResponse
-	(*GetInstanceResponse)(nil),       // 25: remuda.v1.GetInstanceResponse
-	(*ListInstancesResponse)(nil),     // 26: remuda.v1.ListInstancesResponse
-	(*TerminateInstanceResponse)(nil), // 27: remuda.v1.TerminateInstanceResponse
-	(*HoldInstanceResponse)(nil),      // 28: remuda.v1.HoldInstanceResponse
-	(*DrainResponse)(nil),             // 29: remuda.v1.DrainResponse
-	(*PausePoolResponse)(nil),         // 30: remuda.v1.PausePoolResponse
-	(*ResumePoolResponse)(nil),        // 31: remuda.v1.ResumePoolResponse
-	(*ListPoolsResponse)(nil),         // 32: remuda.v1.ListPoolsResponse
-	(*WatchFleetResponse)(nil),        // 33: remuda.v1.WatchFleetResponse
-	(*ListEventsResponse)(nil),        // 34: remuda.v1.ListEventsResponse
-	(*ExplainRunResponse)(nil),        // 35: remuda.v1.ExplainRunResponse
-	(*PlanScaleDownResponse)(nil),     // 36: remuda.v1.PlanScaleDownResponse
-	(*ListWaitingResponse)(nil),       // 37: remuda.v1.ListWaitingResponse
-	(*HoldFleetResponse)(nil),         // 38: remuda.v1.HoldFleetResponse
-	(*NudgeServiceResponse)(nil),      // 39: remuda.v1.NudgeServiceResponse
-	(*ListServicesResponse)(nil),      // 40: remuda.v1.ListServicesResponse
-	(*GetCostResponse)(nil),           // 41: remuda.v1.GetCostResponse
-	(*ListBudgetsResponse)(nil),       // 42: remuda.v1.ListBudgetsResponse
-	(*GetStatusResponse)(nil),         // 43: remuda.v1.GetStatusResponse
+	(*DropCacheRequest)(nil),          // 10: remuda.v1.DropCacheRequest
+	(*ListPoolsRequest)(nil),          // 11: remuda.v1.ListPoolsRequest
+	(*WatchFleetRequest)(nil),         // 12: remuda.v1.WatchFleetRequest
+	(*ListEventsRequest)(nil),         // 13: remuda.v1.ListEventsRequest
+	(*ExplainRunRequest)(nil),         // 14: remuda.v1.ExplainRunRequest
+	(*PlanScaleDownRequest)(nil),      // 15: remuda.v1.PlanScaleDownRequest
+	(*ListWaitingRequest)(nil),        // 16: remuda.v1.ListWaitingRequest
+	(*HoldFleetRequest)(nil),          // 17: remuda.v1.HoldFleetRequest
+	(*NudgeServiceRequest)(nil),       // 18: remuda.v1.NudgeServiceRequest
+	(*ListServicesRequest)(nil),       // 19: remuda.v1.ListServicesRequest
+	(*GetCostRequest)(nil),            // 20: remuda.v1.GetCostRequest
+	(*ListBudgetsRequest)(nil),        // 21: remuda.v1.ListBudgetsRequest
+	(*GetStatusRequest)(nil),          // 22: remuda.v1.GetStatusRequest
+	(*ProvisionResponse)(nil),         // 23: remuda.v1.ProvisionResponse
+	(*ReleaseResponse)(nil),           // 24: remuda.v1.ReleaseResponse
+	(*RefreshResponse)(nil),           // 25: remuda.v1.RefreshResponse
+	(*GetInstanceResponse)(nil),       // 26: remuda.v1.GetInstanceResponse
+	(*ListInstancesResponse)(nil),     // 27: remuda.v1.ListInstancesResponse
+	(*TerminateInstanceResponse)(nil), // 28: remuda.v1.TerminateInstanceResponse
+	(*HoldInstanceResponse)(nil),      // 29: remuda.v1.HoldInstanceResponse
+	(*DrainResponse)(nil),             // 30: remuda.v1.DrainResponse
+	(*PausePoolResponse)(nil),         // 31: remuda.v1.PausePoolResponse
+	(*ResumePoolResponse)(nil),        // 32: remuda.v1.ResumePoolResponse
+	(*DropCacheResponse)(nil),         // 33: remuda.v1.DropCacheResponse
+	(*ListPoolsResponse)(nil),         // 34: remuda.v1.ListPoolsResponse
+	(*WatchFleetResponse)(nil),        // 35: remuda.v1.WatchFleetResponse
+	(*ListEventsResponse)(nil),        // 36: remuda.v1.ListEventsResponse
+	(*ExplainRunResponse)(nil),        // 37: remuda.v1.ExplainRunResponse
+	(*PlanScaleDownResponse)(nil),     // 38: remuda.v1.PlanScaleDownResponse
+	(*ListWaitingResponse)(nil),       // 39: remuda.v1.ListWaitingResponse
+	(*HoldFleetResponse)(nil),         // 40: remuda.v1.HoldFleetResponse
+	(*NudgeServiceResponse)(nil),      // 41: remuda.v1.NudgeServiceResponse
+	(*ListServicesResponse)(nil),      // 42: remuda.v1.ListServicesResponse
+	(*GetCostResponse)(nil),           // 43: remuda.v1.GetCostResponse
+	(*ListBudgetsResponse)(nil),       // 44: remuda.v1.ListBudgetsResponse
+	(*GetStatusResponse)(nil),         // 45: remuda.v1.GetStatusResponse
 }
 var file_remuda_v1_fleet_service_proto_depIdxs = []int32{
 	0,  // 0: remuda.v1.FleetService.Provision:input_type -> remuda.v1.ProvisionRequest
@@ -110,42 +113,44 @@ var file_remuda_v1_fleet_service_proto_depIdxs = []int32{
 	7,  // 7: remuda.v1.FleetService.Drain:input_type -> remuda.v1.DrainRequest
 	8,  // 8: remuda.v1.FleetService.PausePool:input_type -> remuda.v1.PausePoolRequest
 	9,  // 9: remuda.v1.FleetService.ResumePool:input_type -> remuda.v1.ResumePoolRequest
-	10, // 10: remuda.v1.FleetService.ListPools:input_type -> remuda.v1.ListPoolsRequest
-	11, // 11: remuda.v1.FleetService.WatchFleet:input_type -> remuda.v1.WatchFleetRequest
-	12, // 12: remuda.v1.FleetService.ListEvents:input_type -> remuda.v1.ListEventsRequest
-	13, // 13: remuda.v1.FleetService.ExplainRun:input_type -> remuda.v1.ExplainRunRequest
-	14, // 14: remuda.v1.FleetService.PlanScaleDown:input_type -> remuda.v1.PlanScaleDownRequest
-	15, // 15: remuda.v1.FleetService.ListWaiting:input_type -> remuda.v1.ListWaitingRequest
-	16, // 16: remuda.v1.FleetService.HoldFleet:input_type -> remuda.v1.HoldFleetRequest
-	17, // 17: remuda.v1.FleetService.NudgeService:input_type -> remuda.v1.NudgeServiceRequest
-	18, // 18: remuda.v1.FleetService.ListServices:input_type -> remuda.v1.ListServicesRequest
-	19, // 19: remuda.v1.FleetService.GetCost:input_type -> remuda.v1.GetCostRequest
-	20, // 20: remuda.v1.FleetService.ListBudgets:input_type -> remuda.v1.ListBudgetsRequest
-	21, // 21: remuda.v1.FleetService.GetStatus:input_type -> remuda.v1.GetStatusRequest
-	22, // 22: remuda.v1.FleetService.Provision:output_type -> remuda.v1.ProvisionResponse
-	23, // 23: remuda.v1.FleetService.Release:output_type -> remuda.v1.ReleaseResponse
-	24, // 24: remuda.v1.FleetService.Refresh:output_type -> remuda.v1.RefreshResponse
-	25, // 25: remuda.v1.FleetService.GetInstance:output_type -> remuda.v1.GetInstanceResponse
-	26, // 26: remuda.v1.FleetService.ListInstances:output_type -> remuda.v1.ListInstancesResponse
-	27, // 27: remuda.v1.FleetService.TerminateInstance:output_type -> remuda.v1.TerminateInstanceResponse
-	28, // 28: remuda.v1.FleetService.HoldInstance:output_type -> remuda.v1.HoldInstanceResponse
-	29, // 29: remuda.v1.FleetService.Drain:output_type -> remuda.v1.DrainResponse
-	30, // 30: remuda.v1.FleetService.PausePool:output_type -> remuda.v1.PausePoolResponse
-	31, // 31: remuda.v1.FleetService.ResumePool:output_type -> remuda.v1.ResumePoolResponse
-	32, // 32: remuda.v1.FleetService.ListPools:output_type -> remuda.v1.ListPoolsResponse
-	33, // 33: remuda.v1.FleetService.WatchFleet:output_type -> remuda.v1.WatchFleetResponse
-	34, // 34: remuda.v1.FleetService.ListEvents:output_type -> remuda.v1.ListEventsResponse
-	35, // 35: remuda.v1.FleetService.ExplainRun:output_type -> remuda.v1.ExplainRunResponse
-	36, // 36: remuda.v1.FleetService.PlanScaleDown:output_type -> remuda.v1.PlanScaleDownResponse
-	37, // 37: remuda.v1.FleetService.ListWaiting:output_type -> remuda.v1.ListWaitingResponse
-	38, // 38: remuda.v1.FleetService.HoldFleet:output_type -> remuda.v1.HoldFleetResponse
-	39, // 39: remuda.v1.FleetService.NudgeService:output_type -> remuda.v1.NudgeServiceResponse
-	40, // 40: remuda.v1.FleetService.ListServices:output_type -> remuda.v1.ListServicesResponse
-	41, // 41: remuda.v1.FleetService.GetCost:output_type -> remuda.v1.GetCostResponse
-	42, // 42: remuda.v1.FleetService.ListBudgets:output_type -> remuda.v1.ListBudgetsResponse
-	43, // 43: remuda.v1.FleetService.GetStatus:output_type -> remuda.v1.GetStatusResponse
-	22, // [22:44] is the sub-list for method output_type
-	0,  // [0:22] is the sub-list for method input_type
+	10, // 10: remuda.v1.FleetService.DropCache:input_type -> remuda.v1.DropCacheRequest
+	11, // 11: remuda.v1.FleetService.ListPools:input_type -> remuda.v1.ListPoolsRequest
+	12, // 12: remuda.v1.FleetService.WatchFleet:input_type -> remuda.v1.WatchFleetRequest
+	13, // 13: remuda.v1.FleetService.ListEvents:input_type -> remuda.v1.ListEventsRequest
+	14, // 14: remuda.v1.FleetService.ExplainRun:input_type -> remuda.v1.ExplainRunRequest
+	15, // 15: remuda.v1.FleetService.PlanScaleDown:input_type -> remuda.v1.PlanScaleDownRequest
+	16, // 16: remuda.v1.FleetService.ListWaiting:input_type -> remuda.v1.ListWaitingRequest
+	17, // 17: remuda.v1.FleetService.HoldFleet:input_type -> remuda.v1.HoldFleetRequest
+	18, // 18: remuda.v1.FleetService.NudgeService:input_type -> remuda.v1.NudgeServiceRequest
+	19, // 19: remuda.v1.FleetService.ListServices:input_type -> remuda.v1.ListServicesRequest
+	20, // 20: remuda.v1.FleetService.GetCost:input_type -> remuda.v1.GetCostRequest
+	21, // 21: remuda.v1.FleetService.ListBudgets:input_type -> remuda.v1.ListBudgetsRequest
+	22, // 22: remuda.v1.FleetService.GetStatus:input_type -> remuda.v1.GetStatusRequest
+	23, // 23: remuda.v1.FleetService.Provision:output_type -> remuda.v1.ProvisionResponse
+	24, // 24: remuda.v1.FleetService.Release:output_type -> remuda.v1.ReleaseResponse
+	25, // 25: remuda.v1.FleetService.Refresh:output_type -> remuda.v1.RefreshResponse
+	26, // 26: remuda.v1.FleetService.GetInstance:output_type -> remuda.v1.GetInstanceResponse
+	27, // 27: remuda.v1.FleetService.ListInstances:output_type -> remuda.v1.ListInstancesResponse
+	28, // 28: remuda.v1.FleetService.TerminateInstance:output_type -> remuda.v1.TerminateInstanceResponse
+	29, // 29: remuda.v1.FleetService.HoldInstance:output_type -> remuda.v1.HoldInstanceResponse
+	30, // 30: remuda.v1.FleetService.Drain:output_type -> remuda.v1.DrainResponse
+	31, // 31: remuda.v1.FleetService.PausePool:output_type -> remuda.v1.PausePoolResponse
+	32, // 32: remuda.v1.FleetService.ResumePool:output_type -> remuda.v1.ResumePoolResponse
+	33, // 33: remuda.v1.FleetService.DropCache:output_type -> remuda.v1.DropCacheResponse
+	34, // 34: remuda.v1.FleetService.ListPools:output_type -> remuda.v1.ListPoolsResponse
+	35, // 35: remuda.v1.FleetService.WatchFleet:output_type -> remuda.v1.WatchFleetResponse
+	36, // 36: remuda.v1.FleetService.ListEvents:output_type -> remuda.v1.ListEventsResponse
+	37, // 37: remuda.v1.FleetService.ExplainRun:output_type -> remuda.v1.ExplainRunResponse
+	38, // 38: remuda.v1.FleetService.PlanScaleDown:output_type -> remuda.v1.PlanScaleDownResponse
+	39, // 39: remuda.v1.FleetService.ListWaiting:output_type -> remuda.v1.ListWaitingResponse
+	40, // 40: remuda.v1.FleetService.HoldFleet:output_type -> remuda.v1.HoldFleetResponse
+	41, // 41: remuda.v1.FleetService.NudgeService:output_type -> remuda.v1.NudgeServiceResponse
+	42, // 42: remuda.v1.FleetService.ListServices:output_type -> remuda.v1.ListServicesResponse
+	43, // 43: remuda.v1.FleetService.GetCost:output_type -> remuda.v1.GetCostResponse
+	44, // 44: remuda.v1.FleetService.ListBudgets:output_type -> remuda.v1.ListBudgetsResponse
+	45, // 45: remuda.v1.FleetService.GetStatus:output_type -> remuda.v1.GetStatusResponse
+	23, // [23:46] is the sub-list for method output_type
+	0,  // [0:23] is the sub-list for method input_type
 	0,  // [0:0] is the sub-list for extension type_name
 	0,  // [0:0] is the sub-list for extension extendee
 	0,  // [0:0] is the sub-list for field type_name
@@ -156,6 +161,7 @@ func file_remuda_v1_fleet_service_proto_init() {
 	if File_remuda_v1_fleet_service_proto != nil {
 		return
 	}
+	file_remuda_v1_cache_proto_init()
 	file_remuda_v1_cost_proto_init()
 	file_remuda_v1_drain_proto_init()
 	file_remuda_v1_hold_proto_init()

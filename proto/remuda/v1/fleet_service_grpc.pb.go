@@ -29,6 +29,7 @@ const (
 	FleetService_Drain_FullMethodName             = "/remuda.v1.FleetService/Drain"
 	FleetService_PausePool_FullMethodName         = "/remuda.v1.FleetService/PausePool"
 	FleetService_ResumePool_FullMethodName        = "/remuda.v1.FleetService/ResumePool"
+	FleetService_DropCache_FullMethodName         = "/remuda.v1.FleetService/DropCache"
 	FleetService_ListPools_FullMethodName         = "/remuda.v1.FleetService/ListPools"
 	FleetService_WatchFleet_FullMethodName        = "/remuda.v1.FleetService/WatchFleet"
 	FleetService_ListEvents_FullMethodName        = "/remuda.v1.FleetService/ListEvents"
@@ -84,6 +85,10 @@ type FleetServiceClient interface {
 	PausePool(ctx context.Context, in *PausePoolRequest, opts ...grpc.CallOption) (*PausePoolResponse, error)
 	// ResumePool takes the pause of a pool away. Safe to repeat. NOT_FOUND: no such pool is configured.
 	ResumePool(ctx context.Context, in *ResumePoolRequest, opts ...grpc.CallOption) (*ResumePoolResponse, error)
+	// DropCache has the hosts of a pool delete a cache before their next run, and keep nothing that their present run leaves in it. A job that has
+	// the cache now keeps its view of it. Safe to repeat; what a call that was cut short has not reached, a repeated one does. NOT_FOUND: no such
+	// pool or cache is configured; INVALID_ARGUMENT: also an owner for the cache of a repository, or the other way round.
+	DropCache(ctx context.Context, in *DropCacheRequest, opts ...grpc.CallOption) (*DropCacheResponse, error)
 	// ListPools lists the configured pools and how many hosts they have. INVALID_ARGUMENT: also a page_token that was not handed out.
 	ListPools(ctx context.Context, in *ListPoolsRequest, opts ...grpc.CallOption) (*ListPoolsResponse, error)
 	// WatchFleet sends events from now on, each once and in the order in which they were written, until the caller goes away or controld
@@ -221,6 +226,16 @@ func (c *fleetServiceClient) ResumePool(ctx context.Context, in *ResumePoolReque
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ResumePoolResponse)
 	err := c.cc.Invoke(ctx, FleetService_ResumePool_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *fleetServiceClient) DropCache(ctx context.Context, in *DropCacheRequest, opts ...grpc.CallOption) (*DropCacheResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DropCacheResponse)
+	err := c.cc.Invoke(ctx, FleetService_DropCache_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -397,6 +412,10 @@ type FleetServiceServer interface {
 	PausePool(context.Context, *PausePoolRequest) (*PausePoolResponse, error)
 	// ResumePool takes the pause of a pool away. Safe to repeat. NOT_FOUND: no such pool is configured.
 	ResumePool(context.Context, *ResumePoolRequest) (*ResumePoolResponse, error)
+	// DropCache has the hosts of a pool delete a cache before their next run, and keep nothing that their present run leaves in it. A job that has
+	// the cache now keeps its view of it. Safe to repeat; what a call that was cut short has not reached, a repeated one does. NOT_FOUND: no such
+	// pool or cache is configured; INVALID_ARGUMENT: also an owner for the cache of a repository, or the other way round.
+	DropCache(context.Context, *DropCacheRequest) (*DropCacheResponse, error)
 	// ListPools lists the configured pools and how many hosts they have. INVALID_ARGUMENT: also a page_token that was not handed out.
 	ListPools(context.Context, *ListPoolsRequest) (*ListPoolsResponse, error)
 	// WatchFleet sends events from now on, each once and in the order in which they were written, until the caller goes away or controld
@@ -469,6 +488,9 @@ func (UnimplementedFleetServiceServer) PausePool(context.Context, *PausePoolRequ
 }
 func (UnimplementedFleetServiceServer) ResumePool(context.Context, *ResumePoolRequest) (*ResumePoolResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ResumePool not implemented")
+}
+func (UnimplementedFleetServiceServer) DropCache(context.Context, *DropCacheRequest) (*DropCacheResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DropCache not implemented")
 }
 func (UnimplementedFleetServiceServer) ListPools(context.Context, *ListPoolsRequest) (*ListPoolsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListPools not implemented")
@@ -703,6 +725,24 @@ func _FleetService_ResumePool_Handler(srv interface{}, ctx context.Context, dec 
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(FleetServiceServer).ResumePool(ctx, req.(*ResumePoolRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _FleetService_DropCache_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DropCacheRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FleetServiceServer).DropCache(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: FleetService_DropCache_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FleetServiceServer).DropCache(ctx, req.(*DropCacheRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -962,6 +1002,10 @@ var FleetService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ResumePool",
 			Handler:    _FleetService_ResumePool_Handler,
+		},
+		{
+			MethodName: "DropCache",
+			Handler:    _FleetService_DropCache_Handler,
 		},
 		{
 			MethodName: "ListPools",

@@ -284,8 +284,12 @@ type Instance struct {
 	Job *WorkflowJob `protobuf:"bytes,34,opt,name=job,proto3" json:"job,omitempty"`
 	// Why the host is to leave: what the operator who drained it said, or which change of the configuration it is older than; empty unless retiring.
 	RetiringReason string `protobuf:"bytes,35,opt,name=retiring_reason,json=retiringReason,proto3" json:"retiring_reason,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// The caches that the host had when it was pooled last, in order of their keys; at most the 16 that changed last.
+	Caches []*HostCache `protobuf:"bytes,36,rep,name=caches,proto3" json:"caches,omitempty"`
+	// What all of its caches take, as its agent reported last, in bytes; 0 in records that hold no report.
+	CacheBytes    uint64 `protobuf:"varint,37,opt,name=cache_bytes,json=cacheBytes,proto3" json:"cache_bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Instance) Reset() {
@@ -563,6 +567,20 @@ func (x *Instance) GetRetiringReason() string {
 	return ""
 }
 
+func (x *Instance) GetCaches() []*HostCache {
+	if x != nil {
+		return x.Caches
+	}
+	return nil
+}
+
+func (x *Instance) GetCacheBytes() uint64 {
+	if x != nil {
+		return x.CacheBytes
+	}
+	return 0
+}
+
 // WorkflowJob is a job of a workflow run.
 type WorkflowJob struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -667,8 +685,7 @@ var File_remuda_v1_instance_proto protoreflect.FileDescriptor
 
 const file_remuda_v1_instance_proto_rawDesc = "" +
 	"\n" +
-	"\x18remuda/v1/instance.proto\x12\tremuda.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xf5\n" +
-	"\n" +
+	"\x18remuda/v1/instance.proto\x12\tremuda.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15remuda/v1/cache.proto\"\xc4\v\n" +
 	"\bInstance\x12\x1f\n" +
 	"\vinstance_id\x18\x01 \x01(\tR\n" +
 	"instanceId\x12\x12\n" +
@@ -719,7 +736,10 @@ const file_remuda_v1_instance_proto_rawDesc = "" +
 	"\x03hot\x18  \x01(\bR\x03hot\x12=\n" +
 	"\fresting_time\x18! \x01(\v2\x1a.google.protobuf.TimestampR\vrestingTime\x12(\n" +
 	"\x03job\x18\" \x01(\v2\x16.remuda.v1.WorkflowJobR\x03job\x12'\n" +
-	"\x0fretiring_reason\x18# \x01(\tR\x0eretiringReason\"\xdd\x01\n" +
+	"\x0fretiring_reason\x18# \x01(\tR\x0eretiringReason\x12,\n" +
+	"\x06caches\x18$ \x03(\v2\x14.remuda.v1.HostCacheR\x06caches\x12\x1f\n" +
+	"\vcache_bytes\x18% \x01(\x04R\n" +
+	"cacheBytes\"\xdd\x01\n" +
 	"\vWorkflowJob\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\x03R\x05jobId\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1e\n" +
@@ -775,6 +795,7 @@ var file_remuda_v1_instance_proto_goTypes = []any{
 	(*Instance)(nil),              // 3: remuda.v1.Instance
 	(*WorkflowJob)(nil),           // 4: remuda.v1.WorkflowJob
 	(*timestamppb.Timestamp)(nil), // 5: google.protobuf.Timestamp
+	(*HostCache)(nil),             // 6: remuda.v1.HostCache
 }
 var file_remuda_v1_instance_proto_depIdxs = []int32{
 	0,  // 0: remuda.v1.Instance.state:type_name -> remuda.v1.State
@@ -791,12 +812,13 @@ var file_remuda_v1_instance_proto_depIdxs = []int32{
 	5,  // 11: remuda.v1.Instance.idle_time:type_name -> google.protobuf.Timestamp
 	5,  // 12: remuda.v1.Instance.resting_time:type_name -> google.protobuf.Timestamp
 	4,  // 13: remuda.v1.Instance.job:type_name -> remuda.v1.WorkflowJob
-	5,  // 14: remuda.v1.WorkflowJob.start_time:type_name -> google.protobuf.Timestamp
-	15, // [15:15] is the sub-list for method output_type
-	15, // [15:15] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	6,  // 14: remuda.v1.Instance.caches:type_name -> remuda.v1.HostCache
+	5,  // 15: remuda.v1.WorkflowJob.start_time:type_name -> google.protobuf.Timestamp
+	16, // [16:16] is the sub-list for method output_type
+	16, // [16:16] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_remuda_v1_instance_proto_init() }
@@ -804,6 +826,7 @@ func file_remuda_v1_instance_proto_init() {
 	if File_remuda_v1_instance_proto != nil {
 		return
 	}
+	file_remuda_v1_cache_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -107,6 +107,8 @@ const (
 	Action_ACTION_PAUSE Action = 38
 	// A pool gives out and launches hosts again; it is about no host.
 	Action_ACTION_RESUME Action = 39
+	// An operator dropped a cache; it is about no single host.
+	Action_ACTION_DROP_CACHE Action = 40
 )
 
 // Enum value maps for Action.
@@ -152,6 +154,7 @@ var (
 		37: "ACTION_WARN",
 		38: "ACTION_PAUSE",
 		39: "ACTION_RESUME",
+		40: "ACTION_DROP_CACHE",
 	}
 	Action_value = map[string]int32{
 		"ACTION_UNSPECIFIED":    0,
@@ -194,6 +197,7 @@ var (
 		"ACTION_WARN":           37,
 		"ACTION_PAUSE":          38,
 		"ACTION_RESUME":         39,
+		"ACTION_DROP_CACHE":     40,
 	}
 )
 
@@ -773,7 +777,7 @@ const file_remuda_v1_refresh_proto_rawDesc = "" +
 	"\x0emore_decisions\x18\x03 \x01(\x05R\rmoreDecisions\x127\n" +
 	"\tread_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\breadTime\x12)\n" +
 	"\x05pools\x18\x05 \x03(\v2\x13.remuda.v1.PoolPlanR\x05pools\x12&\n" +
-	"\x0fkept_idle_count\x18\x06 \x01(\x05R\rkeptIdleCount*\xcb\x06\n" +
+	"\x0fkept_idle_count\x18\x06 \x01(\x05R\rkeptIdleCount*\xe2\x06\n" +
 	"\x06Action\x12\x16\n" +
 	"\x12ACTION_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rACTION_LAUNCH\x10\x01\x12\x10\n" +
@@ -815,7 +819,8 @@ const file_remuda_v1_refresh_proto_rawDesc = "" +
 	"\x0eACTION_END_JOB\x10$\x12\x0f\n" +
 	"\vACTION_WARN\x10%\x12\x10\n" +
 	"\fACTION_PAUSE\x10&\x12\x11\n" +
-	"\rACTION_RESUME\x10'*k\n" +
+	"\rACTION_RESUME\x10'\x12\x15\n" +
+	"\x11ACTION_DROP_CACHE\x10(*k\n" +
 	"\x0eResourceChange\x12\x1f\n" +
 	"\x1bRESOURCE_CHANGE_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17RESOURCE_CHANGE_CREATED\x10\x01\x12\x1b\n" +

@@ -1,0 +1,32 @@
+package provision
+
+import (
+	"testing"
+	"time"
+)
+
+// TestClaiming: a host is reserved once. The reservation ends by itself, so a claim that hangs starves no other request, and what ended is forgotten.
+func TestClaiming(t *testing.T) {
+	var c claiming
+	now := time.Unix(1000, 0)
+	a, again := offer{"a", 2}, offer{"a", 3}
+	if !c.begin(a, now) || c.begin(a, now.Add(reservedFor-1)) {
+		t.Error("a host is reserved twice, or not at all")
+	}
+	if !c.begin(again, now) {
+		t.Error("the next assignment of a host is another offer")
+	}
+	if !c.begin(a, now.Add(reservedFor)) {
+		t.Error("a reservation does not end")
+	}
+	c.end(a)
+	if !c.begin(a, now.Add(reservedFor)) {
+		t.Error("a host that was given back is still reserved")
+	}
+	for i := range int64(1000) {
+		c.begin(offer{"b", i}, now.Add(time.Duration(i)*time.Second))
+	}
+	if len(c.since) > 20 || len(c.order) > 20 {
+		t.Errorf("%d reservations and %d in their order are kept of 10 s", len(c.since), len(c.order))
+	}
+}
