@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/demo/stage"
 	"github.com/remuda-ci/remuda/internal/retry"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
@@ -40,7 +41,7 @@ func (d *demo) hot(ctx context.Context, filled <-chan error) error {
 	var acts []*act
 	for n := range hotHosts {
 		a := &act{name: "hot", runID: strconv.Itoa(1004 + n), pool: "hot", workflow: "go-build.yml"}
-		d.say("\nRun %s (hot): provisioning 1 host for %s ...", a.runID, a.workflow)
+		d.Say("\nRun %s (hot): provisioning 1 host for %s ...", a.runID, a.workflow)
 		if err := d.serve(ctx, a, 1); err != nil {
 			return err
 		}
@@ -61,7 +62,7 @@ func (d *demo) hot(ctx context.Context, filled <-chan error) error {
 		}
 		d.acts = append(d.acts, *a)
 	}
-	d.say("  released: %d hosts deregistered, cleaned and pooled", hotHosts)
+	d.Say("  released: %d hosts deregistered, cleaned and pooled", hotHosts)
 	return d.endHot(ctx, acts)
 }
 
@@ -70,14 +71,14 @@ func (d *demo) endHot(ctx context.Context, acts []*act) error {
 	if err := d.awaitListening(ctx); err != nil {
 		return err
 	}
-	d.say("  they listen again, under new names")
+	d.Say("  they listen again, under new names")
 	const why = "the demo needs it no more"
 	for _, a := range acts {
-		_, err := d.system.Fleet.TerminateInstance(ctx, &remudav1.TerminateInstanceRequest{InstanceId: a.hosts[0], Reason: why})
+		_, err := d.Fleet.TerminateInstance(ctx, &remudav1.TerminateInstanceRequest{InstanceId: a.hosts[0], Reason: why})
 		if err != nil {
 			return fmt.Errorf("end a hot host: %w", err)
 		}
-		d.say("  %s is terminated by order: %s", a.hosts[0], why)
+		d.Say("  %s is terminated by order: %s", a.hosts[0], why)
 	}
 	return nil
 }
@@ -89,17 +90,17 @@ func (d *demo) awaitHot(ctx context.Context) error {
 	if err := d.awaitListening(ctx); err != nil {
 		return err
 	}
-	if _, err := d.system.Fleet.Refresh(ctx, &remudav1.RefreshRequest{}); err != nil {
+	if _, err := d.Fleet.Refresh(ctx, &remudav1.RefreshRequest{}); err != nil {
 		return fmt.Errorf("refresh: %w", err)
 	}
-	d.say("\n%d hosts of another pool have registered and listen, for runs that are not known yet (waited %s for them)", hotHosts, seconds(time.Since(began)))
+	d.Say("\n%d hosts of another pool have registered and listen, for runs that are not known yet (waited %s for them)", hotHosts, stage.Seconds(time.Since(began)))
 	return nil
 }
 
 // awaitListening waits until the agents of the hot pool say that their runners listen.
 func (d *demo) awaitListening(ctx context.Context) error {
 	for {
-		listed, err := d.system.Fleet.ListInstances(ctx, &remudav1.ListInstancesRequest{States: []remudav1.State{remudav1.State_STATE_IDLE}})
+		listed, err := d.Fleet.ListInstances(ctx, &remudav1.ListInstancesRequest{States: []remudav1.State{remudav1.State_STATE_IDLE}})
 		if err != nil {
 			return fmt.Errorf("list the hot pool: %w", err)
 		}

@@ -3,18 +3,16 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/remuda-ci/remuda/internal/demo/stage"
 	"github.com/remuda-ci/remuda/internal/local"
 	"github.com/remuda-ci/remuda/internal/retry"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
@@ -50,10 +48,8 @@ const repository = "acme/shop"
 
 // demo is what happened so far.
 type demo struct {
-	out      io.Writer
+	*stage.Stage
 	examples string
-	state    string
-	system   *local.System
 	slow     local.Times // of GitHub and its runner
 	acts     []act
 	expired  int
@@ -77,8 +73,6 @@ type act struct {
 	run                    local.Run
 	ran                    time.Duration
 }
-
-func (d *demo) say(format string, args ...any) { fmt.Fprintf(d.out, format+"\n", args...) }
 
 // play runs the whole demo and checks every claim that it makes.
 func (d *demo) play(ctx context.Context) error {
@@ -118,14 +112,14 @@ func (d *demo) play(ctx context.Context) error {
 
 // act provisions hosts for a run, runs its workflow on them and releases them.
 func (d *demo) act(ctx context.Context, a act, count int32) (act, error) {
-	d.say("\nRun %s (%s): provisioning %d hosts for %s ...", a.runID, a.name, count, a.workflow)
+	d.Say("\nRun %s (%s): provisioning %d hosts for %s ...", a.runID, a.name, count, a.workflow)
 	if err := d.serve(ctx, &a, count); err != nil {
 		return a, err
 	}
 	if err := d.release(ctx, &a); err != nil {
 		return a, err
 	}
-	d.say("  released: %d hosts deregistered, cleaned and pooled", a.pooled)
+	d.Say("  released: %d hosts deregistered, cleaned and pooled", a.pooled)
 	d.acts = append(d.acts, a)
 	return a, nil
 }
@@ -140,17 +134,17 @@ func (d *demo) serve(ctx context.Context, a *act, count int32) error {
 	if err := d.provision(ctx, a, count); err != nil {
 		return fmt.Errorf("provision for run %s: %w", a.runID, err)
 	}
-	d.say("  ready in %s: %d reused, %d created", seconds(a.provision), a.reused, a.created)
+	d.Say("  ready in %s: %d reused, %d created", stage.Seconds(a.provision), a.reused, a.created)
 	began := time.Now()
-	if _, err := d.system.GitHub.StartRun(ctx, repository, a.runID, string(text)); err != nil {
+	if _, err := d.GitHub.StartRun(ctx, repository, a.runID, string(text)); err != nil {
 		return err
 	}
-	if a.run, err = d.system.GitHub.WaitRun(ctx, a.runID, d.follow()); err != nil {
+	if a.run, err = d.GitHub.WaitRun(ctx, a.runID, d.follow()); err != nil {
 		return err
 	}
 	a.ran = time.Since(began)
 	if a.run.Conclusion != "success" {
-		return fmt.Errorf("run %s came out as %s:\n%s", a.runID, a.run.Conclusion, logs(a.run))
+		return fmt.Errorf("run %s came out as %s:\n%s", a.runID, a.run.Conclusion, stage.Logs(a.run))
 	}
 	first, err := d.firstStep(ctx, a.runID)
 	a.firstStep = first.Sub(asked)
@@ -164,7 +158,7 @@ func (d *demo) provision(ctx context.Context, a *act, count int32) error {
 		return err
 	}
 	asked := time.Now()
-	got, err := d.system.Fleet.Provision(ctx, &remudav1.ProvisionRequest{
+	got, err := d.Fleet.Provision(ctx, &remudav1.ProvisionRequest{
 		Repository: repository, RunId: a.runID, Pool: a.pool, InstanceCount: proto.Int32(count), Timeout: durationpb.New(3 * time.Minute),
 	})
 	if err != nil {
@@ -180,7 +174,7 @@ func (d *demo) provision(ctx context.Context, a *act, count int32) error {
 }
 
 func (d *demo) release(ctx context.Context, a *act) error {
-	released, err := d.system.Fleet.Release(ctx, &remudav1.ReleaseRequest{Repository: repository, RunId: a.runID, Wait: true})
+	released, err := d.Fleet.Release(ctx, &remudav1.ReleaseRequest{Repository: repository, RunId: a.runID, Wait: true})
 	if err != nil {
 		return fmt.Errorf("release run %s: %w", a.runID, err)
 	}
@@ -197,7 +191,7 @@ func (d *demo) follow() func(local.Run) {
 		for _, j := range run.Jobs {
 			if j.Status == "completed" && !said[j.Name] {
 				said[j.Name] = true
-				d.say("  job %s on %s: %s", j.Name, hostOf(j.Runner), j.Conclusion)
+				d.Say("  job %s on %s: %s", j.Name, stage.HostOf(j.Runner), j.Conclusion)
 			}
 		}
 	}
@@ -221,7 +215,7 @@ func (d *demo) proveClean(cold, warm act) error {
 					return fmt.Errorf("run %s, job %s found what another run had left: %s", a.runID, j.Name, line)
 				}
 				if line == cleanLine {
-					clean[hostOf(j.Runner)] = true
+					clean[stage.HostOf(j.Runner)] = true
 				}
 			}
 		}
@@ -229,13 +223,13 @@ func (d *demo) proveClean(cold, warm act) error {
 			return fmt.Errorf("run %s saw a clean work directory on %d of %d hosts", a.runID, len(clean), len(a.hosts))
 		}
 	}
-	d.say("  the files that run %s left are gone from all %d hosts", cold.runID, len(warm.hosts))
+	d.Say("  the files that run %s left are gone from all %d hosts", cold.runID, len(warm.hosts))
 	return nil
 }
 
 // expire waits for the idle time and lets a Refresh end what has expired.
 func (d *demo) expire(ctx context.Context, hosts int) error {
-	listed, err := d.system.Fleet.ListInstances(ctx, &remudav1.ListInstancesRequest{States: []remudav1.State{remudav1.State_STATE_IDLE}})
+	listed, err := d.Fleet.ListInstances(ctx, &remudav1.ListInstancesRequest{States: []remudav1.State{remudav1.State_STATE_IDLE}})
 	if err != nil {
 		return fmt.Errorf("list idle hosts: %w", err)
 	}
@@ -246,86 +240,42 @@ func (d *demo) expire(ctx context.Context, hosts int) error {
 		}
 	}
 	if left := time.Until(last); left > 0 {
-		d.say("\n%d hosts are idle; the last of them expires in %s ...", len(listed.GetInstances()), seconds(left))
+		d.Say("\n%d hosts are idle; the last of them expires in %s ...", len(listed.GetInstances()), stage.Seconds(left))
 	} else {
-		d.say("\n%d hosts are idle, and their idle time is over", len(listed.GetInstances()))
+		d.Say("\n%d hosts are idle, and their idle time is over", len(listed.GetInstances()))
 	}
 	if err := retry.Sleep(ctx, time.Until(last)+100*time.Millisecond); err != nil {
 		return err
 	}
-	refreshed, err := d.system.Fleet.Refresh(ctx, &remudav1.RefreshRequest{})
+	refreshed, err := d.Fleet.Refresh(ctx, &remudav1.RefreshRequest{})
 	if err != nil {
 		return fmt.Errorf("refresh: %w", err)
 	}
 	for _, decision := range refreshed.GetDecisions() {
 		if decision.GetAction() == remudav1.Action_ACTION_TERMINATE {
 			d.expired++
-			d.say("  refresh: %s is terminated: %s", decision.GetInstanceId(), decision.GetReason())
+			d.Say("  refresh: %s is terminated: %s", decision.GetInstanceId(), decision.GetReason())
 		}
 	}
 	if d.expired != hosts {
 		return fmt.Errorf("the refresh ended %d hosts, want %d", d.expired, hosts)
 	}
-	return d.nothingLeft(ctx)
-}
-
-// nothingLeft waits for the machines to follow their records.
-func (d *demo) nothingLeft(ctx context.Context) error {
-	for {
-		runners, err := d.system.GitHub.Runners(ctx)
-		if err != nil {
-			return err
-		}
-		processes, err := local.Processes(filepath.Join(d.state, "hosts"))
-		if err != nil {
-			return err
-		}
-		if len(runners) == 0 && len(processes) == 0 {
-			d.say("  no host process and no registration is left")
-			return nil
-		}
-		if err := retry.Sleep(ctx, 200*time.Millisecond); err != nil {
-			return fmt.Errorf("%w; left over: %d registrations, processes %v", err, len(runners), processes)
-		}
+	if err := d.NothingLeft(ctx); err != nil {
+		return err
 	}
-}
-
-// nothingRuns checks, after controld's end, that no process of the system is left, the stand-in included.
-func (d *demo) nothingRuns() error {
-	processes, err := local.Processes(d.state)
-	if err == nil && len(processes) > 0 {
-		err = fmt.Errorf("left over after the end: %v", processes)
-	}
-	return err
+	d.Say("  no host process and no registration is left")
+	return nil
 }
 
 func sorted(list []string) []string { return slices.Sorted(slices.Values(list)) }
 
-func seconds(t time.Duration) string { return strconv.FormatFloat(t.Seconds(), 'f', 2, 64) + " s" }
-
-// hostOf is the instance id in a runner's name.
-func hostOf(runner string) string {
-	if i := strings.Index(runner, "-i-"); i >= 0 {
-		return runner[i+1:]
-	}
-	return runner
-}
-
-func logs(run local.Run) string {
-	var b strings.Builder
-	for _, j := range run.Jobs {
-		fmt.Fprintf(&b, "--- %s: %s\n%s\n", j.Name, j.Conclusion, j.Log)
-	}
-	return b.String()
-}
-
 // summary prints what happened and how long it took.
 func (d *demo) summary() {
-	d.say("")
-	w := tabwriter.NewWriter(d.out, 0, 0, 2, ' ', 0)
+	d.Say("")
+	w := stage.Table(d.Out)
 	fmt.Fprintln(w, "RUN\tWHAT\tHOSTS\tREUSED\tCREATED\tJOBS RAN IN\tPOOLED AGAIN")
 	for _, a := range d.acts {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%s\t%d\n", a.runID, a.name, len(a.hosts), a.reused, a.created, seconds(a.ran), a.pooled)
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%s\t%d\n", a.runID, a.name, len(a.hosts), a.reused, a.created, stage.Seconds(a.ran), a.pooled)
 	}
 	fmt.Fprintln(w)
 	fmt.Fprintln(w, "RUN\tJOB\tHOST\tTOOK\tRESULT")
@@ -333,10 +283,10 @@ func (d *demo) summary() {
 		for _, j := range a.run.Jobs {
 			// GitHub tells times in whole seconds.
 			took := j.CompletedAt.Sub(j.StartedAt).Seconds()
-			fmt.Fprintf(w, "%s\t%s\t%s\t%.0f s\t%s\n", a.runID, j.Name, hostOf(j.Runner), took, j.Conclusion)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%.0f s\t%s\n", a.runID, j.Name, stage.HostOf(j.Runner), took, j.Conclusion)
 		}
 	}
 	_ = w.Flush() // to a terminal or a pipe: an error cannot be reported
-	d.say("\n%d hosts expired and were ended. No process and no registration is left.", d.expired)
+	d.Say("\n%d hosts expired and were ended. No process and no registration is left.", d.expired)
 	d.times()
 }

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/demo/stage"
 	"github.com/remuda-ci/remuda/internal/local"
 )
 
@@ -47,36 +47,36 @@ func median(list []time.Duration) time.Duration {
 
 // times prints how long a run waits for its runners and for its first step.
 func (d *demo) times() {
-	d.say("\nFrom the call of Provision, at the median of the runs:\n")
-	w := tabwriter.NewWriter(d.out, 0, 0, 2, ' ', 0)
+	d.Say("\nFrom the call of Provision, at the median of the runs:\n")
+	w := stage.Table(d.Out)
 	fmt.Fprintln(w, "HOSTS ARE\tRUNS\tHOSTS\tCONFIG.SH\tRUNNERS READY IN\tFIRST STEP IN")
 	for _, kind := range kinds {
 		r := d.rowOf(kind.name)
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\t%s\n", kind.shown, r.runs, r.hosts, r.registered, seconds(r.ready), seconds(r.firstStep))
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\t%s\n", kind.shown, r.runs, r.hosts, r.registered, stage.Seconds(r.ready), stage.Seconds(r.firstStep))
 	}
 	_ = w.Flush() // to a terminal or a pipe: an error cannot be reported
-	d.say("\nCold and warm are one run of %d hosts each, and hot is %d runs of one host each, one after another. CONFIG.SH counts the hosts that",
+	d.Say("\nCold and warm are one run of %d hosts each, and hot is %d runs of one host each, one after another. CONFIG.SH counts the hosts that",
 		d.rowOf("cold").hosts, hotHosts)
-	d.say("registered after their run had asked for them. A hot host has registered before that, and gets the labels of its run.")
-	d.say("\nThe times of GitHub and its runner are modeled: a call takes %s, config.sh %s, and a listener %s before its session. Machines boot in 3 s.",
-		seconds(d.slow.API), seconds(d.slow.Configure), seconds(d.slow.Listen))
-	d.say("docs/testing.md has their sources, and docs/first-contact.md measures the real ones.")
+	d.Say("registered after their run had asked for them. A hot host has registered before that, and gets the labels of its run.")
+	d.Say("\nThe times of GitHub and its runner are modeled: a call takes %s, config.sh %s, and a listener %s before its session. Machines boot in 3 s.",
+		stage.Seconds(d.slow.API), stage.Seconds(d.slow.Configure), stage.Seconds(d.slow.Listen))
+	d.Say("docs/testing.md has their sources, and docs/first-contact.md measures the real ones.")
 }
 
 // checkTimes holds the hot runs to their bar.
 func (d *demo) checkTimes() error {
 	if r := d.rowOf("hot"); d.slow == realistic && r.ready > hotWithin {
-		return fmt.Errorf("hot hosts were ready after %s at the median, and may take %s", seconds(r.ready), seconds(hotWithin))
+		return fmt.Errorf("hot hosts were ready after %s at the median, and may take %s", stage.Seconds(r.ready), stage.Seconds(hotWithin))
 	}
 	return nil
 }
 
 // registrations are the runners, and how often config.sh was about to register one since the stand-in began.
 func (d *demo) registrations(ctx context.Context) (runners []local.Runner, configured int, err error) {
-	if runners, err = d.system.GitHub.Runners(ctx); err != nil {
+	if runners, err = d.GitHub.Runners(ctx); err != nil {
 		return nil, 0, err
 	}
-	calls, err := d.system.GitHub.Calls(ctx)
+	calls, err := d.GitHub.Calls(ctx)
 	for _, c := range calls {
 		if c.Route == "/_standin/runner/authorize" {
 			configured = int(c.Count)
@@ -93,7 +93,7 @@ func registeredSince(before, after []local.Runner, hosts []string) int {
 	}
 	made := 0
 	for _, r := range after {
-		if r.ID > last && slices.Contains(hosts, hostOf(r.Name)) {
+		if r.ID > last && slices.Contains(hosts, stage.HostOf(r.Name)) {
 			made++
 		}
 	}
@@ -102,7 +102,7 @@ func registeredSince(before, after []local.Runner, hosts []string) int {
 
 // firstStep is when the first step of the workflow of a run began. What GitHub and the hooks do before does not count.
 func (d *demo) firstStep(ctx context.Context, runID string) (time.Time, error) {
-	steps, err := d.system.GitHub.Steps(ctx, repository, runID)
+	steps, err := d.GitHub.Steps(ctx, repository, runID)
 	if err != nil {
 		return time.Time{}, err
 	}
