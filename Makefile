@@ -33,7 +33,7 @@ PROTO_TOOLS := $(addprefix $(TOOLS)/,buf protoc-gen-go protoc-gen-go-grpc)
 RELEASE_TOOLS := $(addprefix $(TOOLS)/,nfpm cyclonedx-gomod ociimage)
 LINT_TOOLS := $(PROTO_TOOLS) $(addprefix $(TOOLS)/,staticcheck deadcode)
 
-.PHONY: help build man site links packages action release release-tools proto lint test test-host test-upgrade demo run sim soak bench benchstat clean
+.PHONY: help build man site links packages action release release-tools proto lint test test-host test-upgrade demo demo-cache run sim soak bench benchstat clean
 
 help: ## say what the targets do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -95,6 +95,10 @@ test-upgrade: ## an upgrade and a rollback on one store, SQLite and DynamoDB Loc
 demo: build ## a workflow on this machine, cold, warm and hot, with tables of what happened (ARGS=)
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./internal/demo
 	bin/demo $(ARGS)
+
+demo-cache: build ## a Go and an npm project on this machine, with and without the caches of hosts; needs npm and the registries (ARGS=)
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/demo-cache ./internal/demo/cache
+	bin/demo-cache $(ARGS)
 
 run: build $(TOOLS)/grpcurl ## the whole system on this machine, staying up, with commands to try (ARGS=--boot-time=1m)
 	@ln -sf $(TOOLS)/grpcurl bin/grpcurl

@@ -50,8 +50,8 @@ func (s *Stage) Start(ctx context.Context, bin, configuration string, github loc
 func (s *Stage) state() string   { return filepath.Join(s.dir, "state") }
 func (s *Stage) logPath() string { return filepath.Join(s.dir, "controld.log") }
 
-// HostDir is the directory of a host.
-func (s *Stage) HostDir(id string) string { return filepath.Join(s.state(), "hosts", id) }
+// HostDir is the directory of the agent of a host, with its caches.
+func (s *Stage) HostDir(id string) string { return filepath.Join(s.state(), "hosts", id, "host") }
 
 // Stop ends the system. It is an error if a process of it is left, the stand-in included.
 func (s *Stage) Stop() error {
