@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/lifecycle/cache"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
@@ -28,8 +29,16 @@ func (w *world) giveBack(ctx context.Context, run string) error {
 }
 
 // BenchmarkClaimClosedLoop: 64 callers claim, give back and claim again.
-func BenchmarkClaimClosedLoop(b *testing.B) {
-	w := newWorld(b)
+func BenchmarkClaimClosedLoop(b *testing.B) { claimClosedLoop(b, newWorld(b)) }
+
+// BenchmarkClaimByCaches is the same in a pool with caches, whose hosts are chosen by what they have. All have the same.
+func BenchmarkClaimByCaches(b *testing.B) {
+	claimClosedLoop(b, newWorld(b,
+		cache.Spec{Name: "go", Paths: []string{"~/go/pkg/mod"}, Size: 1 << 30}, cache.Spec{Name: "npm", Paths: []string{"~/.npm"}, Size: 1 << 30},
+	))
+}
+
+func claimClosedLoop(b *testing.B, w *world) {
 	w.fill(b, 256, nil)
 	var next atomic.Int64
 	var mu sync.Mutex

@@ -15,6 +15,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/compute/memory"
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/cache"
 	queue "github.com/remuda-ci/remuda/internal/queue/sqlite"
 	"github.com/remuda-ci/remuda/internal/server"
 	"github.com/remuda-ci/remuda/internal/store/sqlite"
@@ -32,9 +33,10 @@ type world struct {
 	queue  *queue.Queue
 	fleet  *fleet.Fleet
 	client remudav1.FleetServiceClient
+	caches []cache.Spec // of its pool
 }
 
-func newWorld(b *testing.B) *world {
+func newWorld(b *testing.B, caches ...cache.Spec) *world {
 	b.Helper()
 	file, err := db.Open(filepath.Join(b.TempDir(), "remuda.db"), db.Options{})
 	if err != nil {
@@ -50,21 +52,32 @@ func newWorld(b *testing.B) *world {
 		b.Fatal(err)
 	}
 	rows := sqlite.New(file)
-	w := &world{file: file, store: &instantHosts{Store: rows, file: rows}, queue: queue.New(file, queue.Options{})}
+	w := &world{file: file, store: &instantHosts{Store: rows, file: rows}, queue: queue.New(file, queue.Options{}), caches: caches}
 	w.fleet, err = fleet.New(fleet.Options{
 		Store: w.store, Queue: w.queue, Compute: compute, GitHub: &offlineGitHub{},
 		Pools: map[string]fleet.Pool{"default": {
 			Name: "default", ResourceClasses: []string{"large"},
-			UsageClasses: []lifecycle.UsageClass{lifecycle.UsageOnDemand}, Policy: lifecycle.DefaultPolicy(),
+			UsageClasses: []lifecycle.UsageClass{lifecycle.UsageOnDemand}, Policy: lifecycle.DefaultPolicy(), Caches: caches,
 		}},
 		Classes: map[string]fleet.Class{"large": {CPU: 2, MemoryMiB: 4096}},
-		Replica: "bench",
+		Replica: "bench", Sources: pushes{},
 	})
 	if err != nil {
 		b.Fatal(err)
 	}
 	w.client = serve(b, w.fleet)
 	return w
+}
+
+// pushes says that each run is a push to a protected branch.
+type pushes struct{}
+
+func (pushes) RunSource(context.Context, string, string) (cache.Source, error) {
+	return cache.Source{Event: "push", Branch: "main", SHA: "a1", RepositoryID: 7, HeadRepositoryID: 7}, nil
+}
+
+func (pushes) Branch(context.Context, string, string, string) (cache.Branch, error) {
+	return cache.Branch{Has: true, Protected: true}, nil
 }
 
 // serve offers the fleet on a loopback port until the benchmark ends.
@@ -129,11 +142,19 @@ func (w *world) pool(ctx context.Context, i int, now time.Time, dueAt func(int) 
 		TrustKey: repository, Uses: 1,
 		PooledAt: now, Threshold: now.Add(time.Hour), DueAt: now.Add(time.Hour), CreatedAt: now, UpdatedAt: now,
 	}
+	var held []cache.Held
+	for _, key := range cache.Keys(w.caches, repository) {
+		held = append(held, cache.Held{Key: key, Bytes: 1 << 30, CommittedAt: now})
+	}
+	r.Caches = cache.ListOf(held...)
 	if dueAt != nil {
 		r.DueAt = dueAt(i)
 	}
 	if err := w.store.CreateInstance(ctx, r); err != nil {
 		return err
+	}
+	if w.caches != nil { // such hosts are in no queue
+		return nil
 	}
 	return w.queue.Send(ctx, r.Message())
 }
