@@ -119,6 +119,8 @@ func (h *Host) emptyCaches() error {
 // kept is deleted, and only if that fails is the host not clean.
 func (h *Host) commitCaches(ctx context.Context, assignment int64, keep []string) error {
 	s := h.cacheStore()
+	ctx, cancel := context.WithTimeout(ctx, commitLimit)
+	defer cancel()
 	outcomes, err := s.Commit(ctx, assignment, keep)
 	for _, o := range outcomes {
 		h.log.Info("cache settled", logkey.Cache, o.Name, logkey.CacheKey, o.Key, logkey.Kept, o.Committed, logkey.Reason, o.Reason, logkey.Bytes, o.Bytes)
@@ -129,6 +131,9 @@ func (h *Host) commitCaches(ctx context.Context, assignment int64, keep []string
 	h.log.Error("caches not kept", logkey.Error, err)
 	return s.Discard()
 }
+
+// commitLimit is how long a commit may take. A release has 120 s by default, and a host that is not clean by then is ended.
+const commitLimit = time.Minute
 
 // verifyCaches compares the caches with what was committed, once in each boot. Those that it does not come to are verified when they are next used.
 func (h *Host) verifyCaches(ctx context.Context) {

@@ -86,7 +86,7 @@ func (s *Store) commit(ctx context.Context, v view, c attached, assignment int64
 	if err := ctx.Err(); err != nil {
 		return Outcome{}, err
 	}
-	return s.commitMeasured(c)
+	return s.commitMeasured(ctx, c)
 }
 
 // mayCommit refuses a view that does not begin where the committed state is: then another commit came between.
@@ -110,12 +110,12 @@ func (s *Store) mayCommit(v view, c attached, assignment int64) error {
 }
 
 // commitMeasured makes the changes a layer, and then that layer part of the committed state, in one write.
-func (s *Store) commitMeasured(c attached) (Outcome, error) {
+func (s *Store) commitMeasured(ctx context.Context, c attached) (Outcome, error) {
 	below, err := s.shownBy(c.Key, c.Base)
 	if err != nil {
 		return Outcome{}, err
 	}
-	l, leftOut, err := s.seal(c, below)
+	l, leftOut, err := s.seal(ctx, c, below)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -148,7 +148,7 @@ func (s *Store) commitMeasured(c attached) (Outcome, error) {
 }
 
 // seal moves the changes of a view into a layer.
-func (s *Store) seal(c attached, below shownBelow) (l layer, leftOut int, err error) {
+func (s *Store) seal(ctx context.Context, c attached, below shownBelow) (l layer, leftOut int, err error) {
 	l.ID = newID()
 	if err := os.MkdirAll(s.path(c.Key, l.ID), 0o700); err != nil {
 		return l, 0, err
@@ -160,7 +160,7 @@ func (s *Store) seal(c attached, below shownBelow) (l layer, leftOut int, err er
 	for n := range c.Targets {
 		from := s.o.Mechanism.changes(s.viewDir(c.Key, n))
 		list.prefix = strconv.Itoa(n) + "/"
-		sealing := sealer{owner: s.o.Owner, overlay: s.o.Mechanism.layered(), list: list}
+		sealing := sealer{owner: s.o.Owner, overlay: s.o.Mechanism.layered(), list: list, cut: ctx.Err}
 		if sealing.overlay {
 			sealing.below = func(path string) (shown, bool) { return below.find(list.prefix + path) }
 		}

@@ -74,7 +74,9 @@ type sealer struct {
 	// below is what the layers below show; nil without overlayfs.
 	below func(path string) (shown, bool)
 	list  *listWriter
-	done  sealed
+	// cut says why the sealing must end; nil: it goes on. It is asked at each entry and between the reads of a file.
+	cut  func() error
+	done sealed
 	buf   []byte
 	sum   hash.Hash
 	links map[uint64]bool
@@ -145,6 +147,9 @@ func (s *sealer) top(root string) error {
 }
 
 func (s *sealer) entry(e entry) error {
+	if err := s.cut(); err != nil {
+		return err
+	}
 	switch e.kind() {
 	case unix.S_IFDIR:
 		return s.directory(e)
@@ -235,8 +240,21 @@ func (s *sealer) isBelow(e entry, l line) bool {
 
 func (s *sealer) digest(f *os.File) (digest string, size int64, err error) {
 	s.sum.Reset()
-	size, err = io.CopyBuffer(struct{ io.Writer }{s.sum}, struct{ io.Reader }{f}, s.buf)
+	size, err = io.CopyBuffer(struct{ io.Writer }{s.sum}, cutReader{f, s.cut}, s.buf)
 	return hex.EncodeToString(s.sum.Sum(nil)), size, err
+}
+
+// cutReader reads until it is cut.
+type cutReader struct {
+	from io.Reader
+	cut  func() error
+}
+
+func (r cutReader) Read(p []byte) (int, error) {
+	if err := r.cut(); err != nil {
+		return 0, err
+	}
+	return r.from.Read(p)
 }
 
 // link keeps a symbolic link that stays inside its tree. One that leads out would have a later job write elsewhere.

@@ -166,6 +166,7 @@ func testMechanism(t *testing.T, m Mechanism) {
 		"links in homes":   testLinkedHome,
 		"keys and targets": testBadCaches,
 		"dropped":          testDrop,
+		"cut commits":      testCutCommit,
 	} {
 		t.Run(name, func(t *testing.T) { test(newWorld(t, m)) })
 	}
@@ -259,7 +260,7 @@ func testCrashes(w *world) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	l, _, err := w.seal(c, below)
+	l, _, err := w.seal(w.Context(), c, below)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -279,7 +280,7 @@ func testCrashes(w *world) {
 	if err := w.Hide(); err != nil {
 		w.Fatal(err)
 	}
-	if _, err := w.commitMeasured(v.Caches[0]); err != nil {
+	if _, err := w.commitMeasured(w.Context(), v.Caches[0]); err != nil {
 		w.Fatal(err)
 	}
 	if o := w.commit(); o.Committed {
@@ -655,6 +656,52 @@ func testBoot(w *world) {
 		w.wantTree(map[string]string{})
 		break
 	}
+}
+
+// cutAfter is a context that ends when it has been asked so often.
+type cutAfter struct {
+	context.Context
+	left int
+}
+
+func (c *cutAfter) Err() error {
+	if c.left--; c.left < 0 {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+// testCutCommit: a commit that takes too long ends, between two files or in one, and the cache stays as it was. With time enough it is kept.
+func testCutCommit(w *world) {
+	w.attach()
+	w.write("a", "1")
+	w.mustCommit()
+	cuts := 0
+	for calls := 0; ; calls++ {
+		w.attach()
+		w.wantTree(map[string]string{"a": "1"})
+		w.write("b", "2")
+		w.write("large", strings.Repeat("x", 1<<20))
+		w.run++
+		outcomes, err := w.Commit(&cutAfter{w.Context(), calls}, w.run, []string{w.cache.Name})
+		if err == nil {
+			if len(outcomes) != 1 || !outcomes[0].Committed {
+				w.Fatalf("with %d calls: %+v", calls, outcomes)
+			}
+			break
+		}
+		if cuts++; !errors.Is(err, context.DeadlineExceeded) {
+			w.Fatalf("with %d calls: %v", calls, err)
+		}
+		if err := w.Discard(); err != nil {
+			w.Fatal(err)
+		}
+	}
+	if cuts < 7 { // before it, at three entries, and at the four reads of the large file
+		w.Errorf("it could be cut at %d places only", cuts)
+	}
+	w.attach()
+	w.wantTree(map[string]string{"a": "1", "b": "2", "large": strings.Repeat("x", 1<<20)})
 }
 
 func testEviction(w *world) {
