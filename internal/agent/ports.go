@@ -99,7 +99,7 @@ func assignmentOf(r lifecycle.Record) Assignment {
 	a := Assignment{
 		Number: runnerAssignment(r), RunID: r.RunID, Repository: r.Repository, RunnerName: r.RunnerName, Labels: r.Labels,
 	}
-	a.DropCaches = r.DropCaches
+	a.DropCaches = r.DropCaches.Keys()
 	a.CachesOf = cmp.Or(r.JobsOf, r.Repository)
 	if r.State == lifecycle.StateIdle { // it registers ahead of need, and its next run is of any repository of the trust key
 		a.CachesOf = r.TrustKey

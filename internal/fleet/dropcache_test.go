@@ -42,9 +42,9 @@ func TestDroppedCaches(t *testing.T) {
 			t.Errorf("once more: %+v", n)
 		}
 		key := keyOf(repository)
-		for id, want := range map[string][]string{serving.HostKey: {key}, has: {key}, hasNot: nil} {
-			if r := w.record(id); !slices.Equal(r.DropCaches, want) || r.Retiring {
-				t.Errorf("%s drops %v", id, r.DropCaches)
+		for id, want := range map[string][2][]string{serving.HostKey: {nil, {key}}, has: {{key}, nil}, hasNot: {}} {
+			if r := w.record(id); !slices.Equal(r.DropCaches.Keys(), want[0]) || !slices.Equal(r.ThrowCaches, want[1]) || r.Retiring {
+				t.Errorf("%s drops %s and throws %v", id, r.DropCaches, r.ThrowCaches)
 			}
 		}
 		w.set(func() { w.mute = true })
@@ -54,8 +54,8 @@ func TestDroppedCaches(t *testing.T) {
 		}
 		w.set(func() { w.mute = false })
 		time.Sleep(time.Minute)
-		if r := w.record(serving.HostKey); !r.Pooled() || len(r.DropCaches) != 0 {
-			t.Errorf("a minute later it is %s and drops %v", r.Condition(), r.DropCaches)
+		if r := w.record(serving.HostKey); !r.Pooled() || len(r.DropCaches)+len(r.ThrowCaches) != 0 {
+			t.Errorf("a minute later it is %s and drops %s", r.Condition(), r.DropCaches)
 		}
 		// The next run does not choose the host by a cache that it will not see.
 		if got := w.mustProvision(ctx, demand("2", "b", 1))[0]; strings.Contains(got.Arrival.Chosen, "100 MiB") {

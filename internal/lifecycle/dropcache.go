@@ -7,13 +7,13 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle/cache"
 )
 
-// MaxDrops is how many caches of a host can wait to be dropped.
-const MaxDrops = 2 * cache.MaxHeld
+// MaxThrown is how many caches of one run an operator can drop.
+const MaxThrown = 2 * cache.MaxHeld
 
 // MayHave reports whether the host may have a cache of a repository or an owner, now or when its present run is over.
 func (r Record) MayHave(spec cache.Spec, of string) bool {
 	of = strings.ToLower(of)
-	if _, has := r.Caches.Has(spec.Key(of)); has || slices.Contains(r.DropCaches, spec.Key(of)) {
+	if _, has := r.Caches.Has(spec.Key(of)); has {
 		return true
 	}
 	if r.Pooled() || r.State == StateTerminated || Owner(r.TrustKey) != Owner(of) {
@@ -22,28 +22,32 @@ func (r Record) MayHave(spec cache.Spec, of string) bool {
 	return r.TrustKey == of || !strings.Contains(r.TrustKey, "/") || spec.ScopeOf() == cache.ScopeOwner
 }
 
-// DropCache has the host delete a cache before its next run, and keep nothing that its present one leaves there. It returns the record with the mark, and
-// false if the host cannot: one that listens already has given its next run the cache, and one with MaxDrops marks has no room.
+// DropCache has the host delete what it has of a cache before its next run, and keep nothing that its present one leaves there. It returns the record
+// with the marks, and false if the host cannot: one that listens already has given its next run the cache, and one with MaxThrown marks has no room.
 func (r Record) DropCache(spec cache.Spec, of string) (Record, bool) {
 	key := spec.Key(of)
-	if r.Pooled() && r.Standby != nil || !slices.Contains(r.DropCaches, key) && len(r.DropCaches) >= MaxDrops {
+	thrown := slices.Contains(r.ThrowCaches, key)
+	if r.Pooled() && r.Standby != nil || !thrown && len(r.ThrowCaches) >= MaxThrown {
 		return r, false
 	}
+	if !thrown && !r.Pooled() {
+		r.ThrowCaches = append(slices.Clone(r.ThrowCaches), key)
+	}
 	r.KeepCaches = slices.DeleteFunc(slices.Clone(r.KeepCaches), func(name string) bool { return name == spec.Name })
-	if !slices.Contains(r.DropCaches, key) {
-		r.DropCaches = append(slices.Clone(r.DropCaches), key)
-		slices.Sort(r.DropCaches)
+	if held, has := r.Caches.Has(key); has {
+		r.DropCaches = cache.ListOf(append(r.DropCaches.Held(), held)...)
 	}
 	return r, true
 }
 
-// stillToDrop are the caches that wait to be dropped and that the host still has. One that it has no more was deleted before its last run, or was
-// never committed.
-func (r Record) stillToDrop(has cache.List) (keys []string) {
-	for _, key := range r.DropCaches {
-		if _, is := has.Has(key); is {
-			keys = append(keys, key)
+// stillToDrop is what a host that becomes clean has of the caches that it is to delete: what it had of them then, and what the run that has ended left in
+// spite of the order, since its clean-up had begun. What another run has committed since is sound.
+func (r Record) stillToDrop(has cache.List) cache.List {
+	var held []cache.Held
+	for _, h := range has.Held() {
+		if was, marked := r.DropCaches.Has(h.Key); marked && was.CommittedAt.Equal(h.CommittedAt) || slices.Contains(r.ThrowCaches, h.Key) {
+			held = append(held, h)
 		}
 	}
-	return keys
+	return cache.ListOf(held...)
 }

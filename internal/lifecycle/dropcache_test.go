@@ -43,7 +43,6 @@ func TestMayHave(t *testing.T) {
 		"a host at work for another owner":           {running, ofOwner, "umbrella", false},
 		"a host at work for all of an owner":         {ofAll, ofRepository, "acme/app", true},
 		"a host that ended":                          {lifecycle.Record{State: lifecycle.StateTerminated, TrustKey: "acme/app"}, ofRepository, "acme/app", false},
-		"an idle host that is to drop it already":    {lifecycle.Record{State: lifecycle.StateIdle, PooledAt: time.Unix(1, 0), DropCaches: []string{ofRepository.Key("acme/app")}}, ofRepository, "acme/app", true},
 		"a host whose name begins as the repository": {lifecycle.Record{State: lifecycle.StateRunning, TrustKey: "acme/app2"}, ofRepository, "acme/app", false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -54,20 +53,12 @@ func TestMayHave(t *testing.T) {
 	}
 }
 
-// TestDropCache: a mark goes only when the host has been pooled without the cache, and until then nothing of it is kept.
+// TestDropCache: a host deletes what it has of the cache, and what the present run leaves there is not kept, however the clean-up meets the order. What a
+// later run commits stays.
 func TestDropCache(t *testing.T) {
 	key, other := ofRepository.Key("acme/app"), cache.Spec{Name: "npm"}.Key("acme/app")
-	r := lifecycle.Record{State: lifecycle.StateIdle, Assignment: 3, ReleasedAt: time.Unix(1, 0), TrustKey: "acme/app", Uses: 1, KeepCaches: []string{"go", "npm"}}
-	marked, ok := r.DropCache(ofRepository, "acme/app")
-	if !ok || !slices.Equal(marked.DropCaches, []string{key}) || !slices.Equal(marked.KeepCaches, []string{"npm"}) {
-		t.Fatalf("%v: it drops %v and keeps %v", ok, marked.DropCaches, marked.KeepCaches)
-	}
-	if len(r.DropCaches) != 0 || len(r.KeepCaches) != 2 {
-		t.Error("the record that it was made of has changed")
-	}
-	if again, ok := marked.DropCache(ofRepository, "acme/app"); !ok || len(again.DropCaches) != 1 {
-		t.Errorf("once more: %v, it drops %v", ok, again.DropCaches)
-	}
+	had := heldOf(ofRepository, "acme/app")
+	later := cache.ListOf(cache.Held{Key: key, Bytes: 1, CommittedAt: time.Unix(30, 0)})
 	pool := func(r lifecycle.Record, has cache.List) lifecycle.Record {
 		n, err := lifecycle.Apply(r, lifecycle.Decision{Action: lifecycle.ActionPool, Caches: has}, time.Unix(60, 0), lifecycle.DefaultPolicy())
 		if err != nil {
@@ -75,11 +66,37 @@ func TestDropCache(t *testing.T) {
 		}
 		return n
 	}
-	if still := pool(marked, heldOf(ofRepository, "acme/app")); !slices.Equal(still.DropCaches, []string{key}) {
-		t.Errorf("pooled with the cache it drops %v", still.DropCaches)
+	releasing := lifecycle.Record{State: lifecycle.StateIdle, Assignment: 3, ReleasedAt: time.Unix(1, 0), TrustKey: "acme/app", Uses: 1, KeepCaches: []string{"go", "npm"}, Caches: had}
+	marked, ok := releasing.DropCache(ofRepository, "acme/app")
+	if !ok || marked.DropCaches != had || !slices.Equal(marked.ThrowCaches, []string{key}) || !slices.Equal(marked.KeepCaches, []string{"npm"}) {
+		t.Fatalf("%v: it drops %s, throws %v and keeps %v", ok, marked.DropCaches, marked.ThrowCaches, marked.KeepCaches)
 	}
-	if done := pool(marked, cache.ListOf(cache.Held{Key: other, Bytes: 1, CommittedAt: time.Unix(1, 0)})); len(done.DropCaches) != 0 {
-		t.Errorf("pooled without it, it drops %v", done.DropCaches)
+	if releasing.DropCaches != "" || len(releasing.KeepCaches) != 2 {
+		t.Error("the record that it was made of has changed")
+	}
+	if again, ok := marked.DropCache(ofRepository, "acme/app"); !ok || again.DropCaches != had || len(again.ThrowCaches) != 1 {
+		t.Errorf("once more: %v, it drops %s and throws %v", ok, again.DropCaches, again.ThrowCaches)
+	}
+	idle := pool(releasing, had)
+	waiting, _ := idle.DropCache(ofRepository, "acme/app")
+	if waiting.DropCaches != had || len(waiting.ThrowCaches) != 0 {
+		t.Errorf("an idle host drops %s and throws %v", waiting.DropCaches, waiting.ThrowCaches)
+	}
+	waiting.PooledAt, waiting.ReleasedAt = time.Time{}, time.Unix(1, 0) // after its next run
+	for name, c := range map[string]struct {
+		r         lifecycle.Record
+		has, want cache.List
+	}{
+		"it was not deleted yet":                   {marked, had, had},
+		"the clean-up had begun":                   {marked, later, later},
+		"it is gone":                               {marked, cache.ListOf(cache.Held{Key: other, Bytes: 1, CommittedAt: time.Unix(1, 0)}), ""},
+		"the next run had no part in it":           {waiting, had, had},
+		"the next run deleted it and left its own": {waiting, later, ""},
+		"the next run deleted it":                  {waiting, "", ""},
+	} {
+		if got := pool(c.r, c.has); got.DropCaches != c.want || got.ThrowCaches != nil {
+			t.Errorf("%s: it drops %q and throws %v, want %q", name, got.DropCaches, got.ThrowCaches, c.want)
+		}
 	}
 }
 
@@ -90,14 +107,11 @@ func TestDropCacheCannot(t *testing.T) {
 		t.Error("a host that listens drops a cache that its jobs may see")
 	}
 	r := lifecycle.Record{State: lifecycle.StateRunning}
-	for i := range lifecycle.MaxDrops {
+	for i := range lifecycle.MaxThrown {
 		var ok bool
 		if r, ok = r.DropCache(ofRepository, fmt.Sprintf("acme/app%d", i)); !ok {
 			t.Fatalf("the mark %d is refused", i)
 		}
-	}
-	if !slices.IsSorted(r.DropCaches) {
-		t.Errorf("out of order: %v", r.DropCaches)
 	}
 	if _, ok := r.DropCache(ofRepository, "acme/one-more"); ok {
 		t.Error("there is no bound")

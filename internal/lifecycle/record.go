@@ -120,8 +120,10 @@ type Record struct {
 	// KeepCaches are the names of the caches that become what the last run made of its views. The release writes it, and it holds for the
 	// assignment that the release made alone. The views of all others are thrown away.
 	KeepCaches []string `json:"keepCaches,omitempty"`
-	// DropCaches are the keys of caches that an operator dropped, in order: the host deletes them before its next run, and keeps nothing of them until then.
-	DropCaches []string `json:"dropCaches,omitempty"`
+	// DropCaches is what the host has of caches that an operator dropped, in the form of Caches: it deletes them before its next run. ThrowCaches are the
+	// keys of those that were dropped while a run had the host: what it leaves in them is thrown away.
+	DropCaches  cache.List `json:"dropCaches,omitempty"`
+	ThrowCaches []string   `json:"throwCaches,omitempty"`
 	// Caches is what the host had of caches when it was pooled last.
 	Caches cache.List `json:"caches,omitempty"`
 

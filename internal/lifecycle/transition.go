@@ -376,6 +376,7 @@ func (r *Record) drain(now time.Time, p Policy) {
 func (r *Record) pool(now time.Time, d Decision, p Policy) {
 	r.Meter.Pool(r.ReleasedAt, now)
 	r.PooledAt, r.Caches, r.DropCaches = now, d.Caches, r.stillToDrop(d.Caches)
+	r.ThrowCaches = nil
 	r.RequestID, r.KeepCaches = "", nil
 	r.ReleasedAt, r.RuntimeEndsAt = time.Time{}, time.Time{}
 	r.Registration, r.RunnerName, r.GitHubRunnerID, r.JobsOf, r.Forks = nil, "", 0, "", false

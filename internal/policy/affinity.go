@@ -73,9 +73,10 @@ type suit struct {
 
 func suitOf(w Want, r lifecycle.Record) suit {
 	s := suit{host: r, served: r.Repository == w.Repository, spread: spread(w.RequestID, r.HostKey)}
+	dropped := r.DropCaches.Keys()
 	for _, held := range r.Caches.Held() {
 		bytes := min(held.Bytes, maxCache)
-		if slices.Contains(r.DropCaches, held.Key) { // no run will see it
+		if slices.Contains(dropped, held.Key) { // no run will see it
 			continue
 		}
 		if slices.Contains(w.Caches, held.Key) {

@@ -147,7 +147,7 @@ var fieldRows = []fieldRow{
 	},
 	{
 		method: "DropCache", prepare: inOrder(hostOf7, hotHost, hotHostWithCache), req: &remudav1.DropCacheRequest{Pool: "full", Name: "go", Repository: repository, Reason: "poison"},
-		seen: dropped("i-1", "i-6"), did: []any{[]string{goCache.Key(repository)}, "cache go of " + repository + " was dropped by loopback: poison"},
+		seen: dropped("i-1", "i-6"), did: []any{heldCaches, []string{goCache.Key(repository)}, "cache go of " + repository + " was dropped by loopback: poison"},
 		want: &remudav1.DropCacheResponse{HostCount: 1, LeavingCount: 1},
 	},
 	{

@@ -150,7 +150,7 @@ func dropped(id, leaving string) func(*fieldWorld) any {
 		f.must(err)
 		l, err := f.store.Instance(f.t.Context(), leaving)
 		f.must(err)
-		return []any{r.DropCaches, l.RetiringReason}
+		return []any{r.DropCaches, r.ThrowCaches, l.RetiringReason}
 	}
 }
 

@@ -3,6 +3,7 @@
 package host_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/remuda-ci/remuda/internal/local"
+	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
 // cacheAttack is a job that attacks the caches of its host.
@@ -188,6 +190,30 @@ func TestHostileCaches(t *testing.T) {
 			return // the next one would find what this one has left
 		}
 	}
+	t.Run("an operator drops it", func(t *testing.T) { s.as(t).cacheDropped(seed) })
+}
+
+// cacheDropped has an operator drop the cache. The next run sees nothing of it, and the one after that sees what that one has left.
+func (s *stage) cacheDropped(i *instance) {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.ctx, within)
+	defer cancel()
+	got, err := s.fleet.DropCache(ctx, &remudav1.DropCacheRequest{Pool: "caching", Name: "go", Repository: repository, Reason: "poison"})
+	if err != nil || got.GetHostCount() != 1 {
+		s.Fatalf("dropped on %v: %v", got, err)
+	}
+	s.takesBack(i, "998")
+	s.begin("998", job{"fresh", "ls " + cached + "; [ ! -e " + cached + "/good ] && echo new >" + cached + "/new && echo looked"})
+	if found, _, _ := strings.Cut(s.succeeds("998", "fresh"), "looked"); strings.TrimSpace(found) != "" {
+		s.Errorf("the next run found:\n%s\nThe host said:\n%s", found, i.lastJournal())
+	}
+	if s.release("998").GetPooledCount() != 1 {
+		s.Fatalf("the host was withdrawn:\n%s", i.lastJournal())
+	}
+	s.takesBack(i, "999")
+	s.begin("999", job{"look", "cat " + cached + "/new"})
+	s.succeeds("999", "look")
+	s.release("999")
 }
 
 func (s *stage) cacheAttacked(i *instance, attack cacheAttack, first, second string) {

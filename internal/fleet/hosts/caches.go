@@ -40,7 +40,7 @@ func (hs *Hosts) keptCaches(ctx context.Context, r lifecycle.Record) (kept []str
 		return nil, "its caches are thrown away: GitHub did not say whose run it is"
 	}
 	for _, s := range specs {
-		if slices.Contains(r.DropCaches, s.Key(repository)) {
+		if slices.Contains(r.ThrowCaches, s.Key(repository)) {
 			verdict.throw(s.Name, "an operator dropped it")
 		}
 	}
