@@ -107,7 +107,7 @@ func TestHostsWide(t *testing.T) {
 		InstanceId: "i-works", Pool: "default", State: running, Repository: "acme/shop", RunId: "41", Busy: true, Threshold: in(time.Hour), UpdateTime: in(-time.Minute),
 		InstanceType: "c5.large", ResourceClass: "large", UsageClass: remudav1.UsageClass_USAGE_CLASS_ON_DEMAND, Zone: "eu-west-1a", Assignment: 3,
 		HeartbeatTime: in(-5 * time.Second), Healthy: true, Labels: []string{"gpu", "big"}, Reason: "registered for run 41", Retiring: true, RetiringReason: "drained by ann: a new rack",
-		Job: &remudav1.WorkflowJob{JobId: 7, Name: "build", Repository: "acme/web", RunId: "42", RunAttempt: 2},
+		Job:    &remudav1.WorkflowJob{JobId: 7, Name: "build", Repository: "acme/web", RunId: "42", RunAttempt: 2},
 		Caches: []*remudav1.HostCache{{Key: "00000000000000aa", Name: "go", Bytes: 1 << 30}, {Key: "00000000000000bb", Bytes: 200 << 20}},
 	}
 	const want = `

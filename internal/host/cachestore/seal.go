@@ -75,8 +75,8 @@ type sealer struct {
 	below func(path string) (shown, bool)
 	list  *listWriter
 	// cut says why the sealing must end; nil: it goes on. It is asked at each entry and between the reads of a file.
-	cut  func() error
-	done sealed
+	cut   func() error
+	done  sealed
 	buf   []byte
 	sum   hash.Hash
 	links map[uint64]bool

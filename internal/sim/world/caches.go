@@ -180,7 +180,7 @@ type SourcesPort struct{ w *World }
 
 // RunSource implements ports.GitHubSources.
 func (p SourcesPort) RunSource(_ context.Context, repository, runID string) (source cache.Source, err error) {
-	err = GitHubPort{p.w}.call("read run", func() error {
+	err = GitHubPort(p).call("read run", func() error {
 		source = p.w.originOf(Run{repository, runID}).source
 		return nil
 	})
@@ -189,7 +189,7 @@ func (p SourcesPort) RunSource(_ context.Context, repository, runID string) (sou
 
 // Branch implements ports.GitHubSources.
 func (p SourcesPort) Branch(_ context.Context, repository, _, sha string) (branch cache.Branch, err error) {
-	err = GitHubPort{p.w}.call("read branch", func() error {
+	err = GitHubPort(p).call("read branch", func() error {
 		id, ok := strings.CutPrefix(sha, shaOf(Run{Repository: repository}))
 		if !ok {
 			return fmt.Errorf("read branch: %w", lifecycle.ErrNotFound)
