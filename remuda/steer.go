@@ -129,8 +129,8 @@ func newCacheRm(app *cli.App) *cobra.Command {
 	var f cli.DropFlags
 	c := &cobra.Command{
 		Use: "rm NAME --repository OWNER/NAME", Short: "Have the hosts of a pool delete a cache before their next run", Args: cobra.ExactArgs(1),
-		Long: `rm has the hosts of a pool delete a cache before their next run, and keep nothing that their present run leaves in it. A job that has the
-cache now keeps its view of it. A cache whose scope is owner is named by the owner alone.`,
+		Long: `rm has the hosts of a pool delete a cache before their next run, and keep nothing that their present run leaves in it. A run that
+has a host now keeps its view of it. A cache whose scope is owner is named by the owner alone.`,
 		Example: "  remuda cache rm go --repository acme/shop --reason 'a poisoned module'\n  remuda cache rm tools --pool build --repository acme",
 		RunE: func(c *cobra.Command, args []string) error {
 			if f.Repository == "" {

@@ -29,7 +29,7 @@ func (a *App) DropCache(ctx context.Context, name string, f DropFlags) error {
 	if a.Output.ForPrograms() {
 		return output.Message(a.Stdout, a.Output, resp)
 	}
-	_, err = fmt.Fprintf(a.Stdout, "%s; no run that begins from now on sees it.\n", droppedOn(name, f.Repository, resp))
+	_, err = fmt.Fprintf(a.Stdout, "%s.\n", droppedOn(name, f.Repository, resp))
 	return err
 }
 
@@ -39,7 +39,7 @@ func droppedOn(name, of string, resp *remudav1.DropCacheResponse) string {
 	if hosts+leaving == 0 {
 		return fmt.Sprintf("No host has the cache %s of %s", name, of)
 	}
-	text := fmt.Sprintf("%s the cache %s of %s before the next run", plural.Of(hosts, "host deletes", "hosts delete"), name, of)
+	text := fmt.Sprintf("%s the cache %s of %s before the next run; a run that has a host now keeps its view", plural.Of(hosts, "host deletes", "hosts delete"), name, of)
 	if leaving > 0 {
 		text += fmt.Sprintf(", and %s, since the next job would see it", plural.Of(leaving, "host leaves", "hosts leave"))
 	}

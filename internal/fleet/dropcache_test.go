@@ -79,8 +79,8 @@ func TestDroppedCaches(t *testing.T) {
 
 // TestDroppedCacheOfAHotHost: a host whose runner listens has given its next job the cache. It leaves.
 func TestDroppedCacheOfAHotHost(t *testing.T) {
-	inBubbleOf(t, ownersCaches, func(ctx context.Context, t *testing.T, w *world) {
-		hot := w.pooled(ctx, "acme", false)
+	inBubbleOf(t, withCaches(&sources{}), func(ctx context.Context, t *testing.T, w *world) {
+		hot := w.pooled(ctx, repository, false)
 		w.give(ctx, hot, 100, repository)
 		r := w.record(hot)
 		r.Standby = &lifecycle.Standby{}

@@ -125,11 +125,11 @@ func (h *Host) commitCaches(ctx context.Context, assignment int64, keep []string
 	for _, o := range outcomes {
 		h.log.Info("cache settled", logkey.Cache, o.Name, logkey.CacheKey, o.Key, logkey.Kept, o.Committed, logkey.Reason, o.Reason, logkey.Bytes, o.Bytes)
 	}
-	if err == nil {
-		return nil
+	if err != nil {
+		h.log.Error("caches not kept", logkey.Error, err)
+		return s.Discard()
 	}
-	h.log.Error("caches not kept", logkey.Error, err)
-	return s.Discard()
+	return s.Evict(time.Now()) // it may be one too many now, and the report is to have all
 }
 
 // commitLimit is how long a commit may take. A release has 120 s by default, and a host that is not clean by then is ended.
@@ -179,6 +179,7 @@ func (h *Host) readHeldCaches(cleanedAt time.Time) {
 	all, err := s.Held()
 	if err != nil {
 		h.log.Warn("caches not listed", logkey.Error, err)
+		h.held.read = false
 		return
 	}
 	var held []cache.Held

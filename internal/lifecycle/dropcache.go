@@ -27,7 +27,8 @@ func (r Record) MayHave(spec cache.Spec, of string) bool {
 func (r Record) DropCache(spec cache.Spec, of string) (Record, bool) {
 	key := spec.Key(of)
 	thrown := slices.Contains(r.ThrowCaches, key)
-	if r.Pooled() && r.Standby != nil || !thrown && len(r.ThrowCaches) >= MaxThrown {
+	gave := r.Pooled() && r.Standby != nil && spec.Key(r.TrustKey) == key
+	if gave || !thrown && len(r.ThrowCaches) >= MaxThrown {
 		return r, false
 	}
 	if !thrown && !r.Pooled() {

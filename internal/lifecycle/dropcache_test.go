@@ -102,9 +102,13 @@ func TestDropCache(t *testing.T) {
 
 // TestDropCacheCannot: a host that listens already, and one with too many marks, cannot.
 func TestDropCacheCannot(t *testing.T) {
-	hot := lifecycle.Record{State: lifecycle.StateIdle, PooledAt: time.Unix(1, 0), Standby: &lifecycle.Standby{}}
+	hot := lifecycle.Record{State: lifecycle.StateIdle, PooledAt: time.Unix(1, 0), Standby: &lifecycle.Standby{}, TrustKey: "acme/app"}
 	if _, ok := hot.DropCache(ofRepository, "acme/app"); ok {
 		t.Error("a host that listens drops a cache that its jobs may see")
+	}
+	hot.TrustKey = "acme" // such a host has given the caches of the owner alone
+	if _, ok := hot.DropCache(ofRepository, "acme/app"); !ok {
+		t.Error("a host that listens for an owner cannot drop the cache of a repository")
 	}
 	r := lifecycle.Record{State: lifecycle.StateRunning}
 	for i := range lifecycle.MaxThrown {

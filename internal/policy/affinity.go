@@ -25,6 +25,8 @@ const (
 type Want struct {
 	// Caches are the keys of the caches that the run uses.
 	Caches []string
+	// Listening are the keys of the caches that a host gives to its next run when its runner begins to listen, before that run is known.
+	Listening []string
 	// Repository is that of the run, canonical.
 	Repository string
 	// RequestID spreads requests that want the same over hosts that are the same.
@@ -79,7 +81,7 @@ func suitOf(w Want, r lifecycle.Record) suit {
 		if slices.Contains(dropped, held.Key) { // no run will see it
 			continue
 		}
-		if slices.Contains(w.Caches, held.Key) {
+		if slices.Contains(w.Caches, held.Key) && (r.Standby == nil || slices.Contains(w.Listening, held.Key)) {
 			s.has, s.bytes = s.has+1, s.bytes+bytes
 		} else {
 			s.others += bytes

@@ -21,7 +21,7 @@ const (
 )
 
 func wantApp() policy.Want {
-	return policy.Want{Caches: []string{goKey, npmKey}, Repository: "acme/app", RequestID: "q1"}
+	return policy.Want{Caches: []string{goKey, npmKey}, Listening: []string{goKey, npmKey}, Repository: "acme/app", RequestID: "q1"}
 }
 
 // cachedHost is an idle host, not registered, that served another repository last.
@@ -38,6 +38,7 @@ func held(key string, mib int64) cache.Held {
 }
 
 func servedApp(r *lifecycle.Record) { r.Repository = "acme/app" }
+func dropsGo(r *lifecycle.Record)   { r.DropCaches = r.Caches }
 func resting(r *lifecycle.Record)   { r.RestingAt = monday.Add(time.Minute) }
 func listens(r *lifecycle.Record)   { r.Standby = &lifecycle.Standby{} }
 
@@ -53,16 +54,18 @@ func TestAffinity(t *testing.T) {
 		"the larger one":         {cachedHost("b", nil, held(goKey, 3000)), cachedHost("a", nil, held(npmKey, 300)), nil, "it had 1 of the run's 2 caches, 2.9 GiB"},
 		"the run has one cache": {cachedHost("b", nil, held(goKey, 3000)), cachedHost("a", nil), func(w *policy.Want) { w.Caches = []string{goKey} },
 			"it had the run's cache, 2.9 GiB"},
-		"the repository before any":        {cachedHost("b", servedApp), cachedHost("a", nil), nil, "no idle host had a cache of the run, and its last run was of the same repository"},
-		"the cache of another is spared":   {cachedHost("b", nil), cachedHost("a", nil, held(otherKey, 5000)), nil, "no idle host had a cache of the run"},
-		"the smaller cache of another":     {cachedHost("b", nil, held(otherKey, 10)), cachedHost("a", nil, held(otherKey, 5000)), nil, "no idle host had a cache of the run"},
-		"a large cache is worth the wait":  {cachedHost("b", resting, held(goKey, 1000)), cachedHost("a", listens), nil, "it had 1 of the run's 2 caches, 1000 MiB"},
-		"a small one is not":               {cachedHost("b", listens), cachedHost("a", resting, held(goKey, 40)), nil, "it had none of the run's caches; one with 40 MiB of them would have begun 4s later"},
-		"less, but at once":                {cachedHost("b", listens, held(npmKey, 16)), cachedHost("a", resting, held(goKey, 48)), nil, "it had 1 of the run's 2 caches, 16 MiB; one with 48 MiB of them would have begun 4s later"},
-		"hot before warm":                  {cachedHost("b", listens), cachedHost("a", servedApp), nil, "no idle host had a cache of the run"},
-		"a run without caches":             {cachedHost("b", nil), cachedHost("a", nil, held(goKey, 500)), func(w *policy.Want) { w.Caches = nil }, "no cache is for such a run"},
-		"a size beyond all bounds":         {cachedHost("b", nil, held(goKey, 1<<40)), cachedHost("a", nil, held(goKey, 5)), nil, "it had 1 of the run's 2 caches, 16384.0 GiB"},
-		"others of a size beyond all ones": {cachedHost("b", nil, held(otherKey, 5)), cachedHost("a", nil, held(otherKey, 1<<42), held("00000000000000dd", 1<<42)), nil, "no idle host had a cache of the run"},
+		"the repository before any":              {cachedHost("b", servedApp), cachedHost("a", nil), nil, "no idle host had a cache of the run, and its last run was of the same repository"},
+		"the cache of another is spared":         {cachedHost("b", nil), cachedHost("a", nil, held(otherKey, 5000)), nil, "no idle host had a cache of the run"},
+		"the smaller cache of another":           {cachedHost("b", nil, held(otherKey, 10)), cachedHost("a", nil, held(otherKey, 5000)), nil, "no idle host had a cache of the run"},
+		"a large cache is worth the wait":        {cachedHost("b", resting, held(goKey, 1000)), cachedHost("a", listens), nil, "it had 1 of the run's 2 caches, 1000 MiB"},
+		"a small one is not":                     {cachedHost("b", listens), cachedHost("a", resting, held(goKey, 40)), nil, "it had none of the run's caches; one with 40 MiB of them would have begun 4s later"},
+		"less, but at once":                      {cachedHost("b", listens, held(npmKey, 16)), cachedHost("a", resting, held(goKey, 48)), nil, "it had 1 of the run's 2 caches, 16 MiB; one with 48 MiB of them would have begun 4s later"},
+		"a hot host that gave its run another's": {cachedHost("b", nil, held(goKey, 100)), cachedHost("a", listens, held(goKey, 100)), func(w *policy.Want) { w.Listening = nil }, "it had 1 of the run's 2 caches, 100 MiB"},
+		"hot before warm":                        {cachedHost("b", listens), cachedHost("a", servedApp), nil, "no idle host had a cache of the run"},
+		"one that is dropped counts for nothing": {cachedHost("b", nil, held(npmKey, 10)), cachedHost("a", dropsGo, held(goKey, 500)), nil, "it had 1 of the run's 2 caches, 10 MiB"},
+		"a run without caches":                   {cachedHost("b", nil), cachedHost("a", nil, held(goKey, 500)), func(w *policy.Want) { w.Caches = nil }, "no cache is for such a run"},
+		"a size beyond all bounds":               {cachedHost("b", nil, held(goKey, 1<<40)), cachedHost("a", nil, held(goKey, 5)), nil, "it had 1 of the run's 2 caches, 16384.0 GiB"},
+		"others of a size beyond all ones":       {cachedHost("b", nil, held(otherKey, 5)), cachedHost("a", nil, held(otherKey, 1<<42), held("00000000000000dd", 1<<42)), nil, "no idle host had a cache of the run"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := wantApp()

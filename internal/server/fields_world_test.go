@@ -139,7 +139,7 @@ var (
 // hotHostWithCache is the host i-6, whose runner listens, with that cache.
 func hotHostWithCache(f *fieldWorld) {
 	r := pooled("i-6")
-	r.Caches = heldCaches
+	r.Caches, r.TrustKey = heldCaches, repository
 	f.host(r, lifecycle.Report{HeartbeatAt: time.Now(), Assignment: 1})
 }
 

@@ -37,22 +37,31 @@ func (hs *Hosts) DropCache(ctx context.Context, t DropTarget, reason, by string,
 	j := new(hs.Ops.Recorder(""))
 	defer j.Flush(ctx)
 	why := lifecycle.Because(lifecycle.ReasonCacheDropped, "%s", reasoned(fmt.Sprintf("cache %s of %s was dropped by %s", t.Name, t.Of, by), line.First(reason)))
+	err = hs.dropCacheOnAll(ctx, j, t, spec, why, &n, now)
+	text := fmt.Sprintf("%s, on %s", why.Text, plural.Of(n.Marked+n.Leaving, "host", "hosts"))
+	if err != nil {
+		text += ", before it was cut short"
+	}
+	j.Record(lifecycle.Event{At: now, Action: lifecycle.ActionDropCache, Code: why.Code, Pool: t.Pool, Repository: repositoryOf(t.Of), Reason: text})
+	if err != nil {
+		return n, fmt.Errorf("drop cache %s: %w", t.Name, err)
+	}
+	return n, nil
+}
+
+func (hs *Hosts) dropCacheOnAll(ctx context.Context, j *op.Recorder, t DropTarget, spec cache.Spec, why lifecycle.Reason, n *Dropped, now time.Time) error {
 	records := listing.All(lifecycle.PageOf{}, func(page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error) {
 		return hs.Store.ListInstances(ctx, lifecycle.Filter{States: lifecycle.LiveStates, Pool: t.Pool}, page)
 	})
 	for r, err := range records {
 		if err != nil {
-			return n, fmt.Errorf("drop cache %s: list hosts: %w", t.Name, err)
+			return fmt.Errorf("list hosts: %w", err)
 		}
-		if err := hs.dropCacheOn(ctx, j, r.InstanceID, spec, t.Of, why, &n, now); err != nil {
-			return n, fmt.Errorf("drop cache %s: %w", t.Name, err)
+		if err := hs.dropCacheOn(ctx, j, r.InstanceID, spec, t.Of, why, n, now); err != nil {
+			return err
 		}
 	}
-	j.Record(lifecycle.Event{
-		At: now, Action: lifecycle.ActionDropCache, Code: why.Code, Pool: t.Pool, Repository: repositoryOf(t.Of),
-		Reason: fmt.Sprintf("%s, on %s", why.Text, plural.Of(n.Marked+n.Leaving, "host", "hosts")),
-	})
-	return n, nil
+	return nil
 }
 
 // cacheOf is the cache that is meant.

@@ -30,14 +30,15 @@ type candidate struct {
 // queued reports whether the idle hosts of the pool are in a queue.
 func (p *Provision) queued() bool { return !p.env.Pools[p.q.Spec.Pool].ByCaches() }
 
-// findNewest lists the newest idle hosts of the run's trust key. If there are no more of them, the index is not asked again.
+// findNewest lists the newest idle hosts of the run's trust key. A short list does not say that there are no more: hosts that were just claimed are in
+// the index for a moment, and are left out of what it lists.
 func (p *Provision) findNewest(ctx context.Context, now time.Time) (op.Progress, error) {
 	limit := min(max(newestAtLeast, 2*p.lacks()), lifecycle.DefaultPageSize)
 	newest, err := p.env.Store.ClaimablePooled(ctx, p.q.Spec.Pool, p.queueName(), p.trustKey(), limit)
 	if err != nil {
 		return op.Again, fmt.Errorf("list the newest pooled hosts: %w", err)
 	}
-	p.sel.newestDone, p.sel.ofKey.done = true, len(newest) < limit
+	p.sel.newestDone = true
 	p.addCandidates(newest, now)
 	return op.Again, nil
 }
@@ -65,8 +66,9 @@ func (p *Provision) addCandidates(listed []lifecycle.Record, now time.Time) {
 
 // want is what the request looks for. A host for one job of any repository of an owner has the caches of the owner alone.
 func (p *Provision) want() policy.Want {
+	specs := p.env.Pools[p.q.Spec.Pool].Caches
 	return policy.Want{
-		Caches:     cache.Keys(p.env.Pools[p.q.Spec.Pool].Caches, cmp.Or(p.q.Spec.JobsOf, p.q.Repository)),
+		Caches: cache.Keys(specs, cmp.Or(p.q.Spec.JobsOf, p.q.Repository)), Listening: cache.Keys(specs, p.trustKey()),
 		Repository: p.q.Repository, RequestID: p.q.RequestID,
 	}
 }

@@ -53,7 +53,7 @@ func (c *claiming) begin(o offer, now time.Time) bool {
 		delete(c.since, c.order[0])
 		c.order = c.order[1:]
 	}
-	if _, reserved := c.since[o]; reserved {
+	if at, reserved := c.since[o]; reserved && now.Sub(at) < reservedFor {
 		return false
 	}
 	if c.since == nil {

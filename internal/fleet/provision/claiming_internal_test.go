@@ -23,6 +23,10 @@ func TestClaiming(t *testing.T) {
 	if !c.begin(a, now.Add(reservedFor)) {
 		t.Error("a host that was given back is still reserved")
 	}
+	b := offer{"b", 1}
+	if !c.begin(b, now.Add(reservedFor+time.Second)) || !c.begin(b, now.Add(2*reservedFor+time.Second)) {
+		t.Error("a reservation behind one that was renewed lasts longer")
+	}
 	for i := range int64(1000) {
 		c.begin(offer{"b", i}, now.Add(time.Duration(i)*time.Second))
 	}

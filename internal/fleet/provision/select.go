@@ -176,7 +176,7 @@ func (p *Provision) receive(ctx context.Context, now time.Time) (op.Progress, er
 	p.sel.queueDone = len(got) == 0 || p.sel.rounds >= maxRounds
 	for _, d := range got {
 		switch miss := p.unfit(d.Message); {
-		case p.stale(d.Message, now):
+		case p.stale(d.Message, now), p.env.Pools[d.Message.Pool].ByCaches(): // the index has the hosts of such a pool, which had none when it was sent
 			p.sel.spent = append(p.sel.spent, d.Handle)
 		case miss != "":
 			p.sel.missed = arrival.With(p.sel.missed, miss)
@@ -228,7 +228,7 @@ func (p *Provision) tryDelivery(ctx context.Context, now time.Time) (op.Progress
 
 func (p *Provision) tryCandidate(ctx context.Context, now time.Time) (op.Progress, error) {
 	c := p.sel.candidates[0]
-	if !p.reserve(c.Message, now) {
+	if p.unknownClaim != c.HostKey && !p.reserve(c.Message, now) { // one whose claim had no answer may be this request's
 		p.sel.missed = arrival.With(p.sel.missed, arrival.MissLost) // it is being claimed by another request
 		p.sel.candidates = p.sel.candidates[1:]
 		return op.Again, nil

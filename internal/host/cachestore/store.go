@@ -220,11 +220,21 @@ func (s *Store) Remove(key string) error {
 	if !validKey.MatchString(key) {
 		return fmt.Errorf("delete cache: %q is not a key", key)
 	}
-	// Without its state it is no cache any more, also if the rest cannot be deleted.
-	if err := os.Remove(s.path(key, currentFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("delete cache %s: %w", key, err)
+	if err := s.forget(key); err != nil {
+		return err
 	}
 	if err := tree.Remove(s.path(key)); err != nil {
+		return fmt.Errorf("delete cache %s: %w", key, err)
+	}
+	return nil
+}
+
+// forget deletes the state of a cache: without it it is no cache any more, also if the rest cannot be deleted. The next Discard deletes that.
+func (s *Store) forget(key string) error {
+	if !validKey.MatchString(key) {
+		return fmt.Errorf("delete cache: %q is not a key", key)
+	}
+	if err := os.Remove(s.path(key, currentFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("delete cache %s: %w", key, err)
 	}
 	return nil

@@ -67,7 +67,8 @@ func (s *Store) Attach(ctx context.Context, assignment int64, home string, cache
 		return nil, fmt.Errorf("attach caches: %w", err)
 	}
 	for _, key := range drop {
-		if err := s.drop(key, errors.New("an operator dropped it")); err != nil {
+		s.log.Warn("cache dropped", logkey.CacheKey, key, logkey.Reason, "an operator dropped it")
+		if err := s.forget(key); err != nil { // a job waits: its files are deleted with the views of its run
 			return nil, fmt.Errorf("attach caches: %w", err)
 		}
 	}

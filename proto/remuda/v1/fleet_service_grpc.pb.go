@@ -85,8 +85,8 @@ type FleetServiceClient interface {
 	PausePool(ctx context.Context, in *PausePoolRequest, opts ...grpc.CallOption) (*PausePoolResponse, error)
 	// ResumePool takes the pause of a pool away. Safe to repeat. NOT_FOUND: no such pool is configured.
 	ResumePool(ctx context.Context, in *ResumePoolRequest, opts ...grpc.CallOption) (*ResumePoolResponse, error)
-	// DropCache has the hosts of a pool delete a cache before their next run, and keep nothing that their present run leaves in it. A job that has
-	// the cache now keeps its view of it. Safe to repeat; what a call that was cut short has not reached, a repeated one does. NOT_FOUND: no such
+	// DropCache has the hosts of a pool delete a cache before their next run, and keep nothing that their present run leaves in it. A run that
+	// has a host now keeps its view of it. Safe to repeat; what a call that was cut short has not reached, a repeated one does. NOT_FOUND: no such
 	// pool or cache is configured; INVALID_ARGUMENT: also an owner for the cache of a repository, or the other way round.
 	DropCache(ctx context.Context, in *DropCacheRequest, opts ...grpc.CallOption) (*DropCacheResponse, error)
 	// ListPools lists the configured pools and how many hosts they have. INVALID_ARGUMENT: also a page_token that was not handed out.
@@ -412,8 +412,8 @@ type FleetServiceServer interface {
 	PausePool(context.Context, *PausePoolRequest) (*PausePoolResponse, error)
 	// ResumePool takes the pause of a pool away. Safe to repeat. NOT_FOUND: no such pool is configured.
 	ResumePool(context.Context, *ResumePoolRequest) (*ResumePoolResponse, error)
-	// DropCache has the hosts of a pool delete a cache before their next run, and keep nothing that their present run leaves in it. A job that has
-	// the cache now keeps its view of it. Safe to repeat; what a call that was cut short has not reached, a repeated one does. NOT_FOUND: no such
+	// DropCache has the hosts of a pool delete a cache before their next run, and keep nothing that their present run leaves in it. A run that
+	// has a host now keeps its view of it. Safe to repeat; what a call that was cut short has not reached, a repeated one does. NOT_FOUND: no such
 	// pool or cache is configured; INVALID_ARGUMENT: also an owner for the cache of a repository, or the other way round.
 	DropCache(context.Context, *DropCacheRequest) (*DropCacheResponse, error)
 	// ListPools lists the configured pools and how many hosts they have. INVALID_ARGUMENT: also a page_token that was not handed out.
