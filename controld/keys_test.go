@@ -287,6 +287,8 @@ var keyRows = []keyRow{
 	{key: "pools.<name>.default_labels", value: "true", got: ofPool(func(p fleet.Pool) any { return p.DefaultLabels }), want: true},
 	{key: "pools.<name>.max_uses", value: "4", got: ofPolicy(func(p lifecycle.Policy) any { return p.MaxUses }), want: 4},
 	{key: "pools.<name>.awake", value: "50", got: ofPolicy(func(p lifecycle.Policy) any { return p.Awake }), want: 50},
+	{key: "pools.<name>.stopped.maximum", value: "7", got: ofPolicy(func(p lifecycle.Policy) any { return p.StoppedMaximum }), want: 7},
+	{key: "pools.<name>.stopped.time", value: "8h", with: "pools: {default: {stopped: {maximum: 1}}}", got: ofPolicy(func(p lifecycle.Policy) any { return p.StoppedTime }), want: 8 * time.Hour},
 	{key: "pools.<name>.max_age", value: "4h", got: ofPolicy(func(p lifecycle.Policy) any { return p.MaxAge }), want: 4 * time.Hour},
 	{key: "pools.<name>.drift", value: "ignore", got: ofPolicy(func(p lifecycle.Policy) any { return p.Drift }), want: lifecycle.DriftIgnore},
 	{key: "pools.<name>.standby", value: "clean", got: ofPolicy(func(p lifecycle.Policy) any { return p.Standby }), want: lifecycle.StandbyClean},

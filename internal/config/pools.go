@@ -37,6 +37,9 @@ func (c *Config) Policy(pool string) lifecycle.Policy {
 	if p.IdleTime != nil {
 		policy.IdleTime = *p.IdleTime
 	}
+	if p.Stopped != nil {
+		policy.StoppedMaximum, policy.StoppedTime = p.Stopped.Maximum, p.Stopped.Time
+	}
 	if w := p.Ahead(); w != nil {
 		policy.WarmTime = max(w.WarmTime, t.Creation)
 	}

@@ -70,6 +70,7 @@ func (l *life) configure() {
 	l.heat()
 	l.calmDown()
 	l.keepCaches()
+	l.stopIdle()
 	l.poolJobs()
 	l.Pausing = l.pausing()
 	l.Metering = l.Config.Seed%meteringLives == 5

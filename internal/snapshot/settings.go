@@ -54,6 +54,8 @@ type numbers struct {
 	WarmTime          time.Duration         `json:"warmTime"`
 	RestAfter         time.Duration         `json:"restAfter"`
 	Awake             int                   `json:"awake"`
+	StoppedMaximum    int                   `json:"stoppedMaximum,omitempty"`
+	StoppedTime       time.Duration         `json:"stoppedTime,omitempty"`
 	Silence           time.Duration         `json:"silence"`
 	ExternalTimeout   time.Duration         `json:"externalTimeout"`
 	UnattendedTimeout time.Duration         `json:"unattendedTimeout"`

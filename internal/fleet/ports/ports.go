@@ -46,6 +46,9 @@ type Store interface {
 	NewestPooled(ctx context.Context, pool string, q lifecycle.QueueName, trustKey string, limit int) ([]lifecycle.Record, error)
 	// ClaimablePooled lists what NewestPooled lists, as it was a moment ago. A claim's condition decides about each.
 	ClaimablePooled(ctx context.Context, pool string, q lifecycle.QueueName, trustKey string, limit int) ([]lifecycle.Record, error)
+	// StoppedInstances lists by-pool: the stopped hosts of a pool and queue, of whatever
+	// trust key, at most limit, the shortest pooled first. The index may lag.
+	StoppedInstances(ctx context.Context, pool string, q lifecycle.QueueName, limit int) ([]lifecycle.Record, error)
 	// DueInstances lists by-due: records with dueAt at or before now, the
 	// longest due first. Its cost grows with what is due. The index may lag.
 	DueInstances(ctx context.Context, now time.Time, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error)
@@ -145,9 +148,14 @@ type Machines interface {
 	List(ctx context.Context, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Machine], error)
 }
 
-// Compute is Machines with the means to end some, which only hosts.EndMachines uses.
+// Compute is Machines with the means to end, stop and start some, which only hosts.EndMachines and hosts.Power use.
 type Compute interface {
 	Machines
+	// Stop begins to stop a machine, which keeps its disk. One that is stopped, stopping, unknown or gone is no error.
+	Stop(ctx context.Context, instanceID string) error
+	// Start begins to start a stopped machine. One that runs or starts is no error. Without capacity for it: a *lifecycle.ShortageError.
+	// One that is still stopping: ErrUnavailable.
+	Start(ctx context.Context, instanceID string) error
 	// Terminate ends machines; one that is unknown or gone is no error.
 	Terminate(ctx context.Context, instanceIDs []string) error
 }

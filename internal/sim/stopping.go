@@ -1,0 +1,31 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/sim/world"
+)
+
+// stoppingLives: every twentieth life has pools that stop their idle hosts.
+const stoppingLives = 20
+
+// stopIdle has the default pool stop some of its hosts soon after they became idle. Runs of few repositories come after that, so that many
+// of them take hosts whose machines are stopped, about to be, or cannot be started.
+func (l *life) stopIdle() {
+	stops := l.Config.Seed%stoppingLives == 10 && l.script == nil
+	for name, p := range l.Pools {
+		p.Policy.StoppedMaximum, p.Policy.StoppedTime = 0, time.Hour
+		if stops && name == "default" {
+			p.Policy.StoppedMaximum, p.Policy.StoppedTime, p.Policy.IdleTime = 3, 30*time.Minute, time.Minute
+			p.Policy.Standby = lifecycle.StandbyClean
+		}
+		l.Pools[name] = p
+	}
+	if !stops {
+		return
+	}
+	l.workload.repositories, l.workload.pools, l.workload.classes = world.Repositories[:1], []string{"default"}, []string{"small"}
+	l.workload.spot, l.workload.jobLength = 0, 8*time.Second
+	l.DrawStopFaults()
+}
