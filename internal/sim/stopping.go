@@ -4,16 +4,19 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/sim/engine"
 	"github.com/remuda-ci/remuda/internal/sim/world"
 )
 
 // stoppingLives: every twentieth life has pools that stop their idle hosts.
 const stoppingLives = 20
 
+func (l *life) stopping() bool { return l.Config.Seed%stoppingLives == 10 && l.script == nil }
+
 // stopIdle has the default pool stop some of its hosts soon after they became idle. Runs of few repositories come after that, so that many
 // of them take hosts whose machines are stopped, about to be, or cannot be started.
 func (l *life) stopIdle() {
-	stops := l.Config.Seed%stoppingLives == 10 && l.script == nil
+	stops := l.stopping()
 	for name, p := range l.Pools {
 		p.Policy.StoppedMaximum, p.Policy.StoppedTime = 0, time.Hour
 		if stops && name == "default" {
@@ -28,4 +31,18 @@ func (l *life) stopIdle() {
 	l.workload.repositories, l.workload.pools, l.workload.classes = world.Repositories[:1], []string{"default"}, []string{"small"}
 	l.workload.spot, l.workload.jobLength = 0, 8*time.Second
 	l.DrawStopFaults()
+}
+
+// stoppedHosts counts the hosts whose machines are stopped, for which more runs come.
+func (l *life) stoppedHosts() int {
+	if !l.stopping() {
+		return 0
+	}
+	n := 0
+	for _, m := range l.Living() {
+		if r, err := l.Truth.Instance(engine.Background, m.HostKey); err == nil && r.Stopped() {
+			n++
+		}
+	}
+	return n
 }

@@ -20,26 +20,31 @@ func (w *Watcher) checkStopped(before, after lifecycle.Record) {
 	}
 }
 
-// checkStarted checks that a run gets a host whose machine had stopped, and that it trusts.
+// checkStarted checks that a run gets a host as a claim gives it, and only one whose machine had stopped. A job may be on it if its record is
+// an older state.
 func (w *Watcher) checkStarted(before, after lifecycle.Record) {
+	w.checkClaim(before, after)
 	m := w.Machines[before.InstanceID]
 	if before.Stop.StoppedAt.IsZero() {
 		w.Broken(RuleStopped, "%s is taken by run %s before its machine has stopped", before.HostKey, after.RunID)
 	}
-	if m != nil && m.Host != nil && m.Host.Worker != nil {
+	if m != nil && m.Host != nil && m.Host.Worker != nil && !w.of(before.HostKey).wasReplaced() {
 		w.Broken(RuleStopped, "%s is taken by run %s, and a job is on it", before.HostKey, after.RunID)
 	}
-	if before.Retiring || before.Held(w.Now.Add(clockSlack)) || !before.InterruptionAt.IsZero() {
-		w.Broken(RuleStopped, "%s is taken by run %s although it is held or leaves", before.HostKey, after.RunID)
+	if !before.InterruptionAt.IsZero() {
+		w.Broken(RuleStopped, "%s is taken by run %s although it leaves", before.HostKey, after.RunID)
 	}
 }
 
-// checkStop checks that the machine of no other host is stopped, and none under a job.
+// checkStop checks that the machine of no other host is stopped, and none under a job, whatever its record says.
 func (w *Watcher) checkStop(id string) {
 	w.Coverage.Actions[lifecycle.ActionStopMachine]++
 	m := w.Machines[id]
 	if m == nil {
 		return
+	}
+	if m.Host != nil && m.Host.Worker != nil && m.Host.Alive && !m.Host.Hostile {
+		w.Broken(RuleStopped, "the machine of %s is stopped under a job", m.HostKey)
 	}
 	r, err := w.Truth.Instance(engine.Background, m.HostKey)
 	if err != nil || w.of(m.HostKey).wasReplaced() {
@@ -47,8 +52,5 @@ func (w *Watcher) checkStop(id string) {
 	}
 	if !r.Stopped() && w.Now.Sub(w.of(m.HostKey).assignedAt) >= restLag {
 		w.Broken(RuleStopped, "the machine of %s is stopped, which is %s", m.HostKey, r.Condition())
-	}
-	if m.Host != nil && m.Host.Worker != nil && m.Host.Alive && !m.Host.Hostile {
-		w.Broken(RuleStopped, "the machine of %s is stopped under a job", m.HostKey)
 	}
 }

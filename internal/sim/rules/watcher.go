@@ -144,6 +144,7 @@ func (w *Watcher) cloudEvent(event any) {
 		w.checkFleetHeld(e.InstanceID)
 		w.checkUnrecorded(e.InstanceID)
 	case world.Stopping:
+		w.underHold(e.InstanceID, "is stopped")
 		w.checkStop(e.InstanceID)
 	case world.Ending:
 		w.checkEnd(e.Machine)
