@@ -104,11 +104,13 @@ func (v decider) mayStop() bool {
 		!v.drifted().Given() && v.fresh() && v.signal() == SignalRemoveRegOK
 }
 
-// stopped decides for a host whose machine is stopped or about to be. That its agent is silent says nothing.
+// stopped decides for a host whose machine is stopped or about to be. That its agent is silent says nothing, and once the cloud shows the
+// machine stopped, nor does a job that the last report names: the agent of a host that shuts down may take its host for busy.
 func (v decider) stopped() Decision {
 	r, s := v.Record, v.Record.Stop
+	halted := v.Cloud != nil && v.Cloud.State == MachineStopped
 	switch {
-	case v.busy() && v.now.Before(r.PooledAt.Add(r.maxRuntime(v.p))):
+	case v.busy() && !halted && v.now.Before(r.PooledAt.Add(r.maxRuntime(v.p))):
 		return keep(v.now.Add(v.p.DrainPoll), busyPooled)
 	case r.Retiring:
 		return terminate(r.retiring())
@@ -122,9 +124,9 @@ func (v decider) stopped() Decision {
 		return keep(r.stoppedLookAt(v.now, v.p), stoppedAwaitingRun)
 	case v.Cloud == nil:
 		return keep(v.now.Add(v.p.EndPoll), v.stoppingMachine())
-	case v.Cloud.State == MachineStopped && s.StoppedAt.IsZero():
+	case halted && s.StoppedAt.IsZero():
 		return act(ActionConfirmStop, v.machineStopped())
-	case v.Cloud.State == MachineStopped:
+	case halted:
 		return keep(r.stoppedLookAt(v.now, v.p), stoppedAwaitingRun)
 	case s.StoppedAt.IsZero() && reached(s.At.Add(stopTimeout), v.now):
 		return terminate(v.notStopped())

@@ -108,6 +108,7 @@ func TestAStoppedHost(t *testing.T) {
 		"held beyond its time":          {true, nil, 24 * time.Hour, func(r *lifecycle.Record) { r.Hold = now.Add(48 * time.Hour) }, lifecycle.ActionKeep},
 		"its machine is not shown":      {false, &lifecycle.Machine{State: lifecycle.MachineGone}, time.Minute, nil, lifecycle.ActionKeep},
 		"a job runs, by its agent":      {false, shownAs(lifecycle.MachineRunning), 0, nil, lifecycle.ActionKeep},
+		"a job ran, by its agent":       {false, shownAs(lifecycle.MachineStopped), 0, nil, lifecycle.ActionConfirmStop},
 		"its record is an older state":  {true, shownAs(lifecycle.MachineRunning), 0, nil, lifecycle.ActionRetire},
 		"interrupted before it stopped": {false, nil, 0, func(r *lifecycle.Record) { r.InterruptionAt = now }, lifecycle.ActionTerminate},
 	} {
@@ -117,7 +118,7 @@ func TestAStoppedHost(t *testing.T) {
 		}
 		f := lifecycle.Facts{Record: r, Cloud: tt.cloud, Report: silent}
 		switch name {
-		case "a job runs, by its agent":
+		case "a job runs, by its agent", "a job ran, by its agent":
 			f.Report = &lifecycle.Report{Assignment: assignment, Busy: true, HeartbeatAt: now}
 		case "its record is an older state":
 			f.Report = &lifecycle.Report{Assignment: assignment + 1, Busy: true, HeartbeatAt: now}
