@@ -22,7 +22,7 @@ type Facts struct {
 	Cloud *Machine
 	// Runner is the registration that the record names, as GitHub sees it.
 	Runner *Runner
-	// StoppedHosts is how many hosts of its pool and resource class are stopped; nil: unknown, and then none is stopped.
+	// StoppedHosts is how many hosts of its pool and resource class that runs have used are stopped; nil: unknown, and then none is stopped.
 	StoppedHosts *int
 	// StartShort is why the cloud has no capacity to start the machine, as it has just answered; empty: it did not say so.
 	StartShort string

@@ -325,6 +325,8 @@ func (v decider) pooled() Decision {
 		return terminate(v.hasBeenSilent("while idle"))
 	case v.aged().Given():
 		return terminate(v.aged())
+	case r.StopsNext() && v.mayStop():
+		return act(ActionStop, freshStopped)
 	case v.expired() && v.GitHubUnavailable && v.now.Before(r.PooledAt.Add(v.p.ExternalTimeout)):
 		return act(ActionExtend, githubAway)
 	case v.expired() && v.mayStop():

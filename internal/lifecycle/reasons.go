@@ -70,6 +70,7 @@ var (
 	busyPooled         = Because(ReasonBusyWhilePooled, "busy by its agent's word although pooled; a job is never ended by bookkeeping")
 	githubAway         = Because(ReasonGitHubUnavailable, "idle until its threshold, and no run can be given a host while GitHub is away")
 	idleTimeout        = Because(ReasonIdleTimeout, "idle until its threshold")
+	freshStopped       = Because(ReasonIdleStopped, "prepared, and its machine is stopped until the first run needs it")
 	idleStopped        = Because(ReasonIdleStopped, "idle until its threshold, and its machine is stopped for the next run")
 	stoppedTimeout     = Because(ReasonStoppedTimeout, "stopped until its threshold, and no run needed it")
 	stoppedAwaitingRun = Because(ReasonWaitingForRun, "idle: its machine is stopped, and is started for the next run")

@@ -91,6 +91,8 @@ type Record struct {
 	PooledAt time.Time `json:"pooledAt,omitzero"`
 	// RestingAt is since when a pooled host rests: it reads its record seldom, and a claim by message passes it over.
 	RestingAt time.Time `json:"restingAt,omitzero"`
+	// ToStop: the host was launched to be stopped as soon as it is prepared, until a run needs it.
+	ToStop bool `json:"toStop,omitempty"`
 	// Stop is set while the host's machine is stopped, about to be, or starts again; nil: it runs.
 	Stop *Stop `json:"stop,omitempty"`
 	// ClaimFailures counts registrations in a row that failed by the host's own fault.

@@ -37,11 +37,14 @@ func (r Record) Startable(now time.Time, margin time.Duration) bool {
 	return r.Stopped() && !r.Stop.StoppedAt.IsZero() && !now.Before(r.Stop.RetryAt) && r.mayBeTaken(now, margin)
 }
 
-// MayStop reports whether the pool's hosts may be stopped once they have waited for their idle time.
-func (p Policy) MayStop() bool { return p.StoppedMaximum > 0 }
+// MayStop reports whether the pool has hosts stopped: those that have waited for their idle time, or fresh ones.
+func (p Policy) MayStop() bool { return p.StoppedMaximum > 0 || p.StopsFresh }
+
+// StopsNext reports whether the host was launched to be stopped and is prepared, so that no run gets it before.
+func (r Record) StopsNext() bool { return r.Pooled() && r.ToStop && r.Unused() }
 
 // Started is the record of a stopped host after a request took it. The write is conditional on the record's version, so that of two requests
-// one has the host, and its machine is started after that.
+// one has the host, and its machine is started after that. A fresh host is bound to the run's trust key, as by a claim.
 func (r Record) Started(c Claim) (Record, error) {
 	if !r.Startable(c.Now, c.Margin) || r.TrustKey != c.TrustKey {
 		return r, &TransitionError{HostKey: r.HostKey, From: r.Condition(), Action: ActionStart}
@@ -64,6 +67,9 @@ func (r Record) Started(c Claim) (Record, error) {
 // stop has the machine of a pooled host stopped.
 func (r *Record) stop(now time.Time, p Policy) {
 	r.RestingAt, r.Stop = time.Time{}, &Stop{At: now}
+	if r.FleetHeld { // the fleet is held no more
+		r.FleetHeld, r.Hold = false, time.Time{}
+	}
 	r.Threshold = earliest(now.Add(p.StoppedTime), r.agesAt(p))
 	r.DueAt = now
 }
@@ -95,13 +101,20 @@ func (r Record) stoppedLookAt(now time.Time, p Policy) time.Time {
 }
 
 // mayStop reports whether a pooled host whose idle time is over is stopped and not ended. EC2 stops no spot machine of ours. A host that
-// no run has used is ended, so that what waits for any run is not older than its warm time; and so is one that would be of no use to a run
-// when it is started.
+// no run has used is ended, unless it was launched to be stopped, so that what waits for any run is not older than its warm time; and so is
+// one that would be of no use to a run when it is started.
 func (v decider) mayStop() bool {
 	r := v.Record
-	return v.p.MayStop() && v.StoppedHosts != nil && *v.StoppedHosts < v.p.StoppedMaximum &&
-		!r.Held(v.now) && r.UsageClass == UsageOnDemand && r.Standby == nil && r.RunnerName == "" && !r.Unused() && !r.Restored() &&
+	return v.roomToStop() && !r.Held(v.now) && r.UsageClass == UsageOnDemand && r.Standby == nil && r.RunnerName == "" && !r.Restored() &&
 		!v.drifted().Given() && v.fresh() && v.signal() == SignalRemoveRegOK
+}
+
+// roomToStop reports whether the pool may have the host stopped. Fresh ones were counted when they were launched.
+func (v decider) roomToStop() bool {
+	if v.Record.Unused() {
+		return v.Record.ToStop && v.p.StopsFresh
+	}
+	return v.StoppedHosts != nil && *v.StoppedHosts < v.p.StoppedMaximum
 }
 
 // stopped decides for a host whose machine is stopped or about to be. That its agent is silent says nothing, and once the cloud shows the
@@ -130,7 +143,7 @@ func (v decider) stopped() Decision {
 		return keep(r.stoppedLookAt(v.now, v.p), stoppedAwaitingRun)
 	case s.StoppedAt.IsZero() && reached(s.At.Add(stopTimeout), v.now):
 		return terminate(v.notStopped())
-	case v.Cloud.State == MachineStopping, !v.Cloud.Shown(), v.unheard(), r.Held(v.now):
+	case v.Cloud.State == MachineStopping, !v.Cloud.Shown(), !v.fresh() && !v.Listened(v.now, v.p.Silence), r.Held(v.now): // a job may run that the record does not know
 		return keep(v.now.Add(v.p.EndPoll), v.stoppingMachine())
 	}
 	d := act(ActionStopMachine, v.stoppingMachine())

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/fleethold"
 )
 
 // stoppedPolicy stops one host of each class.
@@ -50,6 +51,16 @@ func TestAHostIsStoppedOnlyIf(t *testing.T) {
 		"of an older template": {func(f *lifecycle.Facts, _ *lifecycle.Policy) {
 			f.Record.TemplateVersion, f.Template = "1", "2"
 		}, lifecycle.ActionTerminate},
+		"launched for that": {func(f *lifecycle.Facts, p *lifecycle.Policy) {
+			f.Record.TrustKey, f.Record.Uses, f.Record.ToStop, f.StoppedHosts, p.StoppedMaximum, p.StopsFresh = "", 0, true, nil, 0, true
+			f.Record.Threshold = now.Add(time.Second)
+		}, lifecycle.ActionStop},
+		"launched for that before": {func(f *lifecycle.Facts, _ *lifecycle.Policy) {
+			f.Record.TrustKey, f.Record.Uses, f.Record.ToStop = "", 0, true
+		}, lifecycle.ActionTerminate},
+		"of a held fleet": {func(f *lifecycle.Facts, _ *lifecycle.Policy) {
+			f.FleetHold = &fleethold.Hold{Until: now.Add(time.Hour)}
+		}, lifecycle.ActionHold},
 		"held": {func(f *lifecycle.Facts, _ *lifecycle.Policy) { f.Record.Hold = now.Add(time.Hour) }, lifecycle.ActionKeep},
 		"busy": {func(f *lifecycle.Facts, _ *lifecycle.Policy) { f.Report.Busy = true }, lifecycle.ActionKeep},
 	} {
@@ -135,6 +146,39 @@ func start1() lifecycle.Claim {
 	return lifecycle.Claim{
 		HostKey: hostKey, Assignment: assignment, TrustKey: "acme/shop", Now: now, Margin: 30 * time.Second, RunID: "78", Repository: "acme/shop", RequestID: "q",
 		Threshold: now.Add(10 * time.Minute),
+	}
+}
+
+// TestAFreshHostThatIsToStop: no run can claim it once it is prepared, and the first one that has it started binds it.
+func TestAFreshHostThatIsToStop(t *testing.T) {
+	p := stoppedPolicy()
+	p.StopsFresh = true
+	q := lifecycle.Request{RequestID: "stopped:default", Kind: lifecycle.RequestStopped, Spec: lifecycle.Spec{Pool: "default"}}
+	m := lifecycle.Machine{HostKey: hostKey, InstanceID: hostKey, Hardware: lifecycle.Hardware{UsageClass: lifecycle.UsageOnDemand}}
+	r := lifecycle.LaunchedWarm(m, q, now, p)
+	f := lifecycle.Facts{Record: r, Report: &lifecycle.Report{Assignment: 1, Signal: lifecycle.SignalRemoveRegOK, HeartbeatAt: now}}
+	for _, want := range []lifecycle.Action{lifecycle.ActionPool, lifecycle.ActionStop} {
+		d := lifecycle.Decide(f, now, p)
+		if d.Action != want {
+			t.Fatalf("%s (%s), want %s", d.Action, d.Reason, want)
+		}
+		next, err := lifecycle.Apply(f.Record, d, now, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.Record = next; next.Claimable(now, p.ClaimMargin) || next.Startable(now, p.ClaimMargin) {
+			t.Errorf("a run could have it: %s", next.Condition())
+		}
+	}
+	f.Report, f.Cloud = nil, shownAs(lifecycle.MachineStopped)
+	r, err := lifecycle.Apply(f.Record, lifecycle.Decide(f, now, p), now, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := start1()
+	c.Assignment, c.TrustKey, c.BindTo = 1, "", "acme/shop"
+	if r, err = r.Started(c); err != nil || r.TrustKey != "acme/shop" || r.Uses != 1 || !r.Starting() {
+		t.Errorf("it is %s, bound to %q: %v", r.Condition(), r.TrustKey, err)
 	}
 }
 

@@ -155,15 +155,19 @@ func Launched(m Machine, q Request, reg *Registration, now time.Time, p Policy) 
 	return r
 }
 
-// LaunchedWarm is the record of a machine that was launched for the warm pool: it has
-// no run, and is pooled once its agent says that it is prepared and clean.
+// LaunchedWarm is the record of a machine that was launched ahead of need: it has
+// no run, and is pooled, or stopped after that, once its agent says that it is prepared and clean.
 func LaunchedWarm(m Machine, q Request, now time.Time, p Policy) Record {
 	r := Record{
 		HostKey: m.HostKey, InstanceID: m.InstanceID, Pool: q.Spec.Pool, State: StateIdle, RequestID: q.RequestID,
 		Assignment: 1, Threshold: now.Add(p.CreationTimeout), ReleasedAt: now,
 		Hardware: m.Hardware, TemplateVersion: m.TemplateVersion,
 		LaunchedAt: m.LaunchedAt, CreatedAt: now, UpdatedAt: now,
+		ToStop: q.Kind == RequestStopped,
 		Reason: "launched ahead of need, for the first run that claims it", ReasonCode: CodeOf(ActionLaunch),
+	}
+	if r.ToStop {
+		r.Reason = "launched ahead of need, to be stopped until the first run needs it"
 	}
 	r.DueAt = earliest(r.Threshold, now.Add(p.ReleasePoll))
 	r.Meter = r.firstCycle()
@@ -410,11 +414,17 @@ func (r *Record) pool(now time.Time, d Decision, p Policy) {
 	r.ReleasedAt, r.RuntimeEndsAt = time.Time{}, time.Time{}
 	r.Registration, r.RunnerName, r.GitHubRunnerID, r.JobsOf, r.Forks = nil, "", 0, "", false
 	waits := p.IdleTime
-	if r.Unused() {
+	switch {
+	case r.StopsNext():
+		waits = p.ClaimMargin // so that no run claims it
+	case r.Unused():
 		waits = p.WarmTime
 	}
 	r.Threshold = earliest(now.Add(waits), r.agesAt(p))
 	r.DueAt = p.RestLook(*r, now)
+	if r.StopsNext() {
+		r.DueAt = now
+	}
 	if d.StandsBy && d.Standby != nil {
 		r.Standby, r.RunnerName = d.Standby, RunnerName(r.Assignment, r.InstanceID)
 		r.DueAt = earliest(r.Threshold, now.Add(p.ReleasePoll))

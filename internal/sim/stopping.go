@@ -3,7 +3,9 @@ package sim
 import (
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/policy"
 	"github.com/remuda-ci/remuda/internal/sim/engine"
 	"github.com/remuda-ci/remuda/internal/sim/world"
 )
@@ -22,6 +24,7 @@ func (l *life) stopIdle() {
 		if stops && name == "default" {
 			p.Policy.StoppedMaximum, p.Policy.StoppedTime, p.Policy.IdleTime = 3, 30*time.Minute, time.Minute
 			p.Policy.Standby = lifecycle.StandbyClean
+			l.stopFresh(&p)
 		}
 		l.Pools[name] = p
 	}
@@ -31,6 +34,18 @@ func (l *life) stopIdle() {
 	l.workload.repositories, l.workload.pools, l.workload.classes = world.Repositories[:1], []string{"default"}, []string{"small"}
 	l.workload.spot, l.workload.jobLength = 0, 8*time.Second
 	l.DrawStopFaults()
+}
+
+// stopFresh has the pool launch hosts to have them stopped, in every other such life, until the faults end.
+func (l *life) stopFresh(p *fleet.Pool) {
+	if l.Config.Seed%(2*stoppingLives) != 10 {
+		return
+	}
+	l.freshStopped = &fleet.WarmPool{
+		Spec:   lifecycle.Spec{ResourceClass: "small", UsageClass: lifecycle.UsageOnDemand, InstanceTypes: []string{"*"}},
+		Policy: policy.WarmPolicy{MinimumIdle: 1, Key: "stopped.minimum", Lead: time.Minute},
+	}
+	p.Stopped, p.Policy.StopsFresh = l.freshStopped, true
 }
 
 // stoppedHosts counts the hosts whose machines are stopped, for which more runs come.

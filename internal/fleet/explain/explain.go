@@ -404,6 +404,11 @@ func (t *hostExplainer) warm() string {
 	switch {
 	case !ok:
 		return fmt.Sprintf("It was launched ahead of need for pool %s, which the configuration does not have any more: it is retired.", r.Pool)
+	case r.ToStop && pool.Stopped != nil:
+		wanted, of := pool.Stopped.Policy.Wanted(t.now)
+		return fmt.Sprintf("It was launched to be stopped: pool %s is to have %s stopped by %s.", r.Pool, freshHosts(wanted), of)
+	case r.ToStop:
+		return fmt.Sprintf("It was launched to be stopped; by the configuration pool %s has no stopped fresh hosts any more: it is retired.", r.Pool)
 	case pool.Warm == nil:
 		return fmt.Sprintf("It was launched ahead of need; by the configuration pool %s has no warm hosts any more: it is retired.", r.Pool)
 	}

@@ -92,7 +92,7 @@ func (hs *Hosts) apply(ctx context.Context, j *op.Recorder, r lifecycle.Record, 
 			hs.Observer.Released(now.Sub(r.ReleasedAt))
 		}
 	}
-	if stored.Pooled() && !stored.Resting() && d.Action != lifecycle.ActionStandBy && !hs.Pools[stored.Pool].ByCaches() {
+	if stored.Pooled() && !stored.Resting() && !stored.StopsNext() && d.Action != lifecycle.ActionStandBy && !hs.Pools[stored.Pool].ByCaches() {
 		j.Offers = append(j.Offers, stored.Message())
 		if !j.HoldsOffers {
 			hs.SendOffers(ctx, j, 1)

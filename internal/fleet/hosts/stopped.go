@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/fleet/op"
@@ -34,7 +35,7 @@ func (hs *Hosts) countStopped(ctx context.Context, facts lifecycle.Facts, d life
 	if err != nil {
 		return facts, false, err
 	}
-	n := len(stopped)
+	n := len(slices.DeleteFunc(stopped, lifecycle.Record.Unused)) // fresh ones are counted before they are launched
 	facts.StoppedHosts = &n
 	return facts, true, nil
 }

@@ -394,6 +394,16 @@ type Pool struct {
 	SpotBreaker policy.SpotBreaker
 	// Warm says what is launched ahead of need; nil: nothing is.
 	Warm *WarmPool
+	// Stopped says what is launched to be stopped until a run needs it; nil: nothing is.
+	Stopped *WarmPool
+}
+
+// Ahead is what the pool launches ahead of need, by the kind of the request for it; nil: nothing.
+func (p Pool) Ahead(kind lifecycle.RequestKind) *WarmPool {
+	if kind == lifecycle.RequestStopped {
+		return p.Stopped
+	}
+	return p.Warm
 }
 
 // ByCaches reports whether requests choose among the idle hosts by their caches. Then no queue has the hosts, and the index alone shows them.
@@ -412,7 +422,7 @@ type Timing struct {
 	Grace time.Duration
 	// Due, Liveness and Cloud are the intervals of the sweeps.
 	Due, Liveness, Cloud time.Duration
-	// Warm is the interval at which warm pools are topped up.
+	// Warm is the interval at which warm and stopped fresh hosts are topped up.
 	Warm time.Duration
 	// Services is the interval at which services of runners are looked at.
 	Services time.Duration
@@ -463,7 +473,7 @@ type JobPool struct {
 }
 
 // WarmPool is what a pool launches ahead of need: fresh hosts, which no run has
-// used, for the first run that claims one.
+// used, for the first run that claims one, or has one started.
 type WarmPool struct {
 	// Spec is what each host is launched with: its resource and usage class,
 	// instance types and whether spot may fall back to on-demand.

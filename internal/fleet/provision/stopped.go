@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/fleet/hosts"
@@ -21,7 +22,7 @@ import (
 func (p *Provision) findStopped(ctx context.Context, now time.Time) (op.Progress, error) {
 	p.sel.askedStopped = true
 	onDemand := lifecycle.QueueName{ResourceClass: p.q.Spec.ResourceClass, UsageClass: lifecycle.UsageOnDemand}
-	if p.queueName() != onDemand && !p.q.OnDemand || p.policy().Reuse == lifecycle.ReuseNone {
+	if p.queueName() != onDemand && !p.q.OnDemand {
 		return op.Again, nil
 	}
 	found, err := p.env.Hosts.StoppedHosts(ctx, p.q.Spec.Pool, onDemand)
@@ -29,8 +30,9 @@ func (p *Provision) findStopped(ctx context.Context, now time.Time) (op.Progress
 		return op.Again, err
 	}
 	p.sel.stopped = slices.DeleteFunc(found, func(r lifecycle.Record) bool {
-		return r.TrustKey != p.trustKey() || !r.Startable(now, p.policy().ClaimMargin) || p.unfit(r.Message()) != ""
+		return r.TrustKey != p.trustKey() && !r.Unused() || !r.Startable(now, p.policy().ClaimMargin) || p.unfit(r.Message()) != ""
 	})
+	slices.SortStableFunc(p.sel.stopped, func(a, b lifecycle.Record) int { return strings.Compare(b.TrustKey, a.TrustKey) }) // fresh ones last
 	return op.Again, nil
 }
 
@@ -47,7 +49,7 @@ func (p *Provision) claimStopped(ctx context.Context, now time.Time) (op.Progres
 	}
 	policy := p.policy()
 	next, err := r.Started(lifecycle.Claim{
-		HostKey: r.HostKey, Assignment: r.Assignment, TrustKey: r.TrustKey, Now: now, Margin: policy.ClaimMargin,
+		HostKey: r.HostKey, Assignment: r.Assignment, TrustKey: r.TrustKey, BindTo: p.trustKey(), Now: now, Margin: policy.ClaimMargin,
 		RunID: p.q.RunID, RunAttempt: p.q.Spec.RunAttempt, Repository: p.q.Repository, RequestID: p.q.RequestID, Workflow: p.q.Workflow,
 		MaxRuntime: p.q.Spec.MaxRuntime, Labels: terms.labels, Registration: terms.registration, Arrival: arrival.Of(p.q.CreatedAt, now, p.q.Wait, nil),
 		JobsOf: p.q.Spec.JobsOf, Forks: p.q.Spec.Forks, GitHubRunnerID: terms.id, Threshold: now.Add(policy.CreationTimeout),

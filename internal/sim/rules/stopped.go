@@ -5,17 +5,18 @@ import (
 	"github.com/remuda-ci/remuda/internal/sim/engine"
 )
 
-// checkStopped checks which hosts are stopped: those that waited for their idle time, and those that a run took and did not get to start.
+// checkStopped checks which hosts are stopped: those that waited for their idle time or were launched for that, and those that a run took and
+// did not get to start.
 func (w *Watcher) checkStopped(before, after lifecycle.Record) {
 	p := w.Pools[after.Pool].Policy
 	switch {
-	case p.StoppedMaximum == 0:
+	case !p.MayStop():
 		w.Broken(RuleStopped, "%s is stopped, and its pool stops none", after.HostKey)
-	case after.UsageClass != lifecycle.UsageOnDemand, after.Unused(), after.Standby != nil, after.RunnerName != "":
+	case after.UsageClass != lifecycle.UsageOnDemand, after.Unused() && !after.ToStop, after.Standby != nil, after.RunnerName != "":
 		w.Broken(RuleStopped, "%s is stopped: %s, uses %d, runner %q", after.HostKey, after.UsageClass, after.Uses, after.RunnerName)
-	case before.Pooled() && before.Threshold.After(w.Now.Add(clockSlack)):
+	case before.Pooled() && !before.StopsNext() && before.Threshold.After(w.Now.Add(clockSlack)):
 		w.Broken(RuleStopped, "%s is stopped before its idle time is over at %s", after.HostKey, engine.SinceEpoch(before.Threshold))
-	case before.Held(w.Now.Add(clockSlack)) && before.Pooled():
+	case before.Held(w.Now.Add(clockSlack)) && before.Pooled() && !before.FleetHeld:
 		w.Broken(RuleStopped, "%s is stopped while it is held until %s", after.HostKey, engine.SinceEpoch(before.Hold))
 	}
 }
