@@ -358,6 +358,11 @@ func (f *Fleet) NewMissedSweep() *jobs.MissedSweep { return f.jobs.NewMissedSwee
 // NewScaleDownSweep begins a sweep of scale-down.
 func (f *Fleet) NewScaleDownSweep() *scaledown.Sweep { return f.scaledown.NewSweep() }
 
+// StoppedWanted is how many unused hosts a pool is to have stopped.
+func (f *Fleet) StoppedWanted(pool string, now time.Time) int {
+	return f.warm.WarmWanted(lifecycle.RequestStopped, pool, now)
+}
+
 // NewWarmSweep begins a sweep that tops up the warm pools.
 func (f *Fleet) NewWarmSweep() *warm.Sweep { return f.warm.NewSweep() }
 
