@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/remuda-ci/remuda/internal/cli/output"
 	"github.com/remuda-ci/remuda/internal/lifecycle/plural"
@@ -36,12 +37,15 @@ func (a *App) DropCache(ctx context.Context, name string, f DropFlags) error {
 // droppedOn says how many hosts delete a cache.
 func droppedOn(name, of string, resp *remudav1.DropCacheResponse) string {
 	hosts, leaving := resp.GetHostCount(), resp.GetLeavingCount()
-	if hosts+leaving == 0 {
+	var parts []string
+	if hosts > 0 {
+		parts = append(parts, fmt.Sprintf("%s the cache %s of %s before the next run", plural.Of(hosts, "host deletes", "hosts delete"), name, of))
+	}
+	if leaving > 0 {
+		parts = append(parts, fmt.Sprintf("%s, since the next job would see it", plural.Of(leaving, "host leaves", "hosts leave")))
+	}
+	if len(parts) == 0 {
 		return fmt.Sprintf("No host has the cache %s of %s", name, of)
 	}
-	text := fmt.Sprintf("%s the cache %s of %s before the next run; a run that has a host now keeps its view", plural.Of(hosts, "host deletes", "hosts delete"), name, of)
-	if leaving > 0 {
-		text += fmt.Sprintf(", and %s, since the next job would see it", plural.Of(leaving, "host leaves", "hosts leave"))
-	}
-	return text
+	return strings.Join(append(parts, "a run that has a host now keeps its view"), "; ")
 }

@@ -18,8 +18,8 @@ type cached struct {
 	claim, release cost.Usage
 }
 
-// cachedClaims are how many hosts a run takes of how many that wait. A claim of one host looks at 20 of them.
-var cachedClaims = []struct{ idle, hosts int }{{1, 1}, {10, 1}, {20, 1}, {500, 1}, {10, 10}, {500, 10}}
+// cachedClaims are how many hosts a run takes of how many that wait. A claim of one host looks at 10 of them.
+var cachedClaims = []struct{ idle, hosts int }{{1, 1}, {10, 1}, {500, 1}, {10, 10}, {500, 10}}
 
 // pushes says that each run is a push to a protected branch.
 type pushes struct{}
@@ -70,7 +70,7 @@ func (m measured) cachesPart(line liner) {
 	line(`
 ## Claims by caches
 
-A claim in a pool with [caches](caches.md#which-host-a-run-gets) reads the newest idle hosts from the index, at most 20 or twice as many as it takes, and no
+A claim in a pool with [caches](caches.md#which-host-a-run-gets) reads the newest idle hosts from the index, at most 10 or twice as many as it takes, and no
 message. Here each host has four caches. A release asks GitHub as well: see [who may write](caches.md#who-may-write).
 
 | idle hosts | taken | calls of the claim | read units | write units | dollars | calls of the release | dollars |

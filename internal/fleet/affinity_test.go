@@ -60,12 +60,12 @@ func (q noQueues) Receive(context.Context, lifecycle.QueueName, int) ([]lifecycl
 func TestClaimsByCaches(t *testing.T) {
 	inBubbleOf(t, func(o *fleet.Options) { ownersCaches(o); o.Queue = noQueues{o.Queue, t} }, func(ctx context.Context, t *testing.T, w *world) {
 		of := map[string]string{}
-		for i := range 12 {
+		for i := range 9 {
 			id, name := w.pooled(ctx, "acme", false), fmt.Sprintf("acme/app%d", i)
 			w.give(ctx, id, 100, name)
 			of[name] = id
 		}
-		for _, i := range []int{7, 0, 11} {
+		for _, i := range []int{7, 0, 8} {
 			d := demand(fmt.Sprint(i), fmt.Sprint(i), 1)
 			d.Repository = fmt.Sprintf("acme/app%d", i)
 			got := w.mustProvision(ctx, d)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/agent"
 	"github.com/remuda-ci/remuda/internal/host"
+	"github.com/remuda-ci/remuda/internal/host/cachestore"
 	"github.com/remuda-ci/remuda/internal/lifecycle/cache"
 )
 
@@ -130,6 +132,22 @@ func TestCachesOutliveARun(t *testing.T) {
 		t.Fatalf("another repository sees the cache: %v", err)
 	}
 	b.endRun(true)
+}
+
+// TestCachesBeyondTheMost: the report of a clean host has all of its caches, also when the last run made one too many.
+func TestCachesBeyondTheMost(t *testing.T) {
+	t.Parallel()
+	b := newCachingBed(t, goCache)
+	var s agent.Observed
+	for i := range cachestore.MaxCaches + 1 {
+		b.runWith(fmt.Sprint("acme/app", i))
+		b.check(os.WriteFile(b.path(inCache), []byte("1"), 0o644))
+		s = b.endRun(true)
+	}
+	there, err := filepath.Glob(b.path("caches/????????????????/current"))
+	if listed := s.Caches.Held(); err != nil || len(there) != cachestore.MaxCaches || len(listed) != len(there) {
+		t.Fatalf("the host has %d caches and lists %d: %v", len(there), len(listed), err)
+	}
 }
 
 func TestCachesOfAnOwner(t *testing.T) {

@@ -12,12 +12,14 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle/cache"
 )
 
-// What a host costs or spares a run, as docs/performance.md measures it.
+// What a host costs or spares a run.
 const (
-	// CacheRate is how many bytes of caches spare a run a second: what it would download and build otherwise.
-	CacheRate = 16 << 20
-	// registering is how much later a host begins that is not registered yet, and resting one that reads its record seldom.
-	registering = 2 * time.Second
+	// CacheRate is how many bytes of caches spare a run a second: what it would download and build otherwise. In make demo-cache 349 MiB spare 37 s
+	// (docs/caches.md, "What it saves").
+	CacheRate = 8 << 20
+	// registering is how much later a host begins that is not registered yet: config.sh takes 3 s and the start of a listener 2 s (docs/testing.md,
+	// "GitHub: the stand-in"). resting is how much later one does that reads its record every 2 s.
+	registering = 5 * time.Second
 	resting     = 2 * time.Second
 )
 
@@ -33,8 +35,8 @@ type Want struct {
 	RequestID string
 }
 
-// Suited is an idle host, and why the request takes it before those after it: a clause that follows `since`.
-type Suited struct {
+// Ranked is an idle host, and why the request takes it before those after it: a clause that follows `since`.
+type Ranked struct {
 	Host   lifecycle.Record
 	Reason string
 }
@@ -47,21 +49,21 @@ type Suited struct {
 //
 // It only chooses among hosts that are idle. A request never waits for a better host, and takes as many hosts as it would without
 // a choice, so no other request waits longer for its choice.
-func Affinity(w Want, idle []lifecycle.Record) []Suited {
-	list := make([]suit, 0, len(idle))
+func Affinity(w Want, idle []lifecycle.Record) []Ranked {
+	list := make([]score, 0, len(idle))
 	for _, r := range idle {
-		list = append(list, suitOf(w, r))
+		list = append(list, scoreOf(w, r))
 	}
-	slices.SortStableFunc(list, suit.compare)
-	suited := make([]Suited, len(list))
+	slices.SortStableFunc(list, score.compare)
+	ranked := make([]Ranked, len(list))
 	for i, s := range list {
-		suited[i] = Suited{s.host, s.reason(w, list[i+1:])}
+		ranked[i] = Ranked{s.host, s.reason(w, list[i+1:])}
 	}
-	return suited
+	return ranked
 }
 
-// suit is what speaks for a host.
-type suit struct {
+// score is what speaks for a host.
+type score struct {
 	host lifecycle.Record
 	// has counts the run's caches on the host, and bytes and others are the sizes of those and of all others.
 	has           int
@@ -73,8 +75,8 @@ type suit struct {
 	spread uint64
 }
 
-func suitOf(w Want, r lifecycle.Record) suit {
-	s := suit{host: r, served: r.Repository == w.Repository, spread: spread(w.RequestID, r.HostKey)}
+func scoreOf(w Want, r lifecycle.Record) score {
+	s := score{host: r, served: r.Repository == w.Repository, spread: spread(w.RequestID, r.HostKey)}
 	dropped := r.DropCaches.Keys()
 	for _, held := range r.Caches.Held() {
 		bytes := min(held.Bytes, maxCache)
@@ -104,7 +106,7 @@ func spread(requestID, hostKey string) uint64 {
 }
 
 // gain is by how much sooner the run is done than with a host that begins at once and has none of its caches.
-func (s suit) gain() time.Duration { return worth(s.bytes) - s.begins }
+func (s score) gain() time.Duration { return worth(s.bytes) - s.begins }
 
 // maxCache bounds the size that an agent may claim of a cache.
 const maxCache = cache.MaxSize
@@ -112,7 +114,7 @@ const maxCache = cache.MaxSize
 // worth is how long caches of a size spare a run, to the second.
 func worth(bytes int64) time.Duration { return time.Duration(bytes/CacheRate) * time.Second }
 
-func (s suit) compare(t suit) int {
+func (s score) compare(t score) int {
 	return cmp.Or(
 		cmp.Compare(t.gain(), s.gain()), cmp.Compare(t.has, s.has), after(s.served, t.served), cmp.Compare(s.others, t.others), cmp.Compare(s.spread, t.spread),
 		strings.Compare(s.host.HostKey, t.host.HostKey),
@@ -131,7 +133,7 @@ func after(first, second bool) int {
 }
 
 // reason says it in a clause for the log of a job, whose readers may know only their own repository's caches. behind are the hosts that come after it.
-func (s suit) reason(w Want, behind []suit) string {
+func (s score) reason(w Want, behind []score) string {
 	most := s
 	for _, t := range behind {
 		if t.bytes > most.bytes {
@@ -139,33 +141,25 @@ func (s suit) reason(w Want, behind []suit) string {
 		}
 	}
 	text := s.having(w, most)
-	if most.bytes > s.bytes {
-		text += fmt.Sprintf("; one with %s of them would have begun %s later", size(most.bytes), max(0, most.begins-s.begins))
+	if later := most.begins - s.begins; most.bytes > s.bytes && later > 0 { // else they differ by less than a second
+		text += fmt.Sprintf("; one with %s of them would have begun %s later", cache.Size(most.bytes), later)
 	}
 	return text
 }
 
 // having says what the host had. most is the host with most of the run's caches.
-func (s suit) having(w Want, most suit) string {
+func (s score) having(w Want, most score) string {
 	switch {
 	case len(w.Caches) == 0:
 		return "no cache is for such a run"
 	case s.has > 0 && len(w.Caches) == 1:
-		return "it had the run's cache, " + size(s.bytes)
+		return "it had the run's cache, " + cache.Size(s.bytes)
 	case s.has > 0:
-		return fmt.Sprintf("it had %d of the run's %d caches, %s", s.has, len(w.Caches), size(s.bytes))
+		return fmt.Sprintf("it had %d of the run's %d caches, %s", s.has, len(w.Caches), cache.Size(s.bytes))
 	case most.has > 0:
 		return "it had none of the run's caches"
 	case s.served:
-		return "no idle host had a cache of the run, and its last run was of the same repository"
+		return "no idle host had a cache of the run, and this one served its repository last"
 	}
 	return "no idle host had a cache of the run"
-}
-
-// size is a number of bytes for people.
-func size(bytes int64) string {
-	if bytes < 1<<30 {
-		return fmt.Sprintf("%d MiB", (bytes+1<<19)>>20)
-	}
-	return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30))
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/cli/table"
+	"github.com/remuda-ci/remuda/internal/lifecycle/cache"
 	"github.com/remuda-ci/remuda/internal/lifecycle/line"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
@@ -96,16 +97,7 @@ func caches(h *remudav1.Instance) string {
 			bytes += c.GetBytes()
 		}
 	}
-	return fmt.Sprintf("%d, %s", len(h.GetCaches()), size(bytes))
-}
-
-// size is a number of bytes for people.
-func size(bytes uint64) string {
-	const gib = 1 << 30
-	if bytes < gib {
-		return fmt.Sprintf("%d MiB", bytes>>20)
-	}
-	return fmt.Sprintf("%.1f GiB", float64(bytes)/gib)
+	return fmt.Sprintf("%d, %s", len(h.GetCaches()), cache.Size(int64(bytes)))
 }
 
 func busy(h *remudav1.Instance) string {

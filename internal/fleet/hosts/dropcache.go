@@ -26,7 +26,7 @@ type Dropped struct {
 	Marked, Leaving int
 }
 
-// DropCache has all hosts of a pool delete a cache before their next run, and keep nothing that their present run leaves in it. A job that has the cache
+// DropCache has all hosts of a pool delete a cache before their next run, and keep nothing that their present run leaves in it. A run that has a host
 // now goes on with its view. by is who asked for it, and is shown to people. Each host is one conditional write, so a call that was cut short is
 // repeated. A pool or cache that is not configured is lifecycle.ErrNotFound; a name without a cache, such as an owner for a repository's, is an *InvalidError.
 func (hs *Hosts) DropCache(ctx context.Context, t DropTarget, reason, by string, now time.Time) (n Dropped, err error) {

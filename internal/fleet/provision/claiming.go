@@ -16,15 +16,16 @@ const reservedFor = 10 * time.Second
 // later one of the same name would take the name over. Another replica's may, and then the host that was claimed finds its registration gone, and
 // goes back. Requests that find the same hosts in the index would lose a write to each other for most of them.
 func (p *Provision) reserve(m lifecycle.Message, now time.Time) bool {
-	return !p.reserves() || p.env.claiming.begin(offerOf(m), now)
+	return !p.reserves() || p.env.claiming.begin(offerOf(m), p, now)
 }
 
 // reserves reports whether the request reserves the hosts that it claims.
 func (p *Provision) reserves() bool { return p.jobScoped() || !p.queued() }
 
-// unreserve ends a reservation. A host that the index showed is tried once: whether the claim took it or lost it, it is gone.
-func (p *Provision) unreserve(m lifecycle.Message, tried bool) {
-	if p.reserves() && (p.queued() || !tried) {
+// unreserve ends the reservation of a host that came from the queue. One that the index showed lapses instead: whether a claim took the host or lost it, it
+// is gone, and one without an answer is made again by this request alone.
+func (p *Provision) unreserve(m lifecycle.Message) {
+	if p.jobScoped() && p.queued() {
 		p.env.claiming.end(offerOf(m))
 	}
 }
@@ -40,26 +41,32 @@ func offerOf(m lifecycle.Message) offer { return offer{m.HostKey, m.Assignment} 
 // claiming is the set of hosts that requests of this process are about to claim, or tried to claim a moment ago.
 type claiming struct {
 	mu    sync.Mutex
-	since map[offer]time.Time
+	tries map[offer]try
 	// order has all that were added, in order of time, and maybe some that were removed.
 	order []offer
 }
 
-// begin adds a host for reservedFor and reports whether it was not in the set.
-func (c *claiming) begin(o offer, now time.Time) bool {
+// try is the request that has the host, and since when.
+type try struct {
+	by    *Provision
+	since time.Time
+}
+
+// begin adds a host for reservedFor and reports whether no other request has it.
+func (c *claiming) begin(o offer, by *Provision, now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for len(c.order) > 0 && now.Sub(c.since[c.order[0]]) >= reservedFor {
-		delete(c.since, c.order[0])
+	for len(c.order) > 0 && now.Sub(c.tries[c.order[0]].since) >= reservedFor {
+		delete(c.tries, c.order[0])
 		c.order = c.order[1:]
 	}
-	if at, reserved := c.since[o]; reserved && now.Sub(at) < reservedFor {
+	if t, reserved := c.tries[o]; reserved && t.by != by && now.Sub(t.since) < reservedFor {
 		return false
 	}
-	if c.since == nil {
-		c.since = map[offer]time.Time{}
+	if c.tries == nil {
+		c.tries = map[offer]try{}
 	}
-	c.since[o] = now
+	c.tries[o] = try{by, now}
 	c.order = append(c.order, o)
 	return true
 }
@@ -68,5 +75,5 @@ func (c *claiming) begin(o offer, now time.Time) bool {
 func (c *claiming) end(o offer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.since, o)
+	delete(c.tries, o)
 }

@@ -8,29 +8,30 @@ import (
 // TestClaiming: a host is reserved once. The reservation ends by itself, so a claim that hangs starves no other request, and what ended is forgotten.
 func TestClaiming(t *testing.T) {
 	var c claiming
+	one, two := &Provision{}, &Provision{}
 	now := time.Unix(1000, 0)
 	a, again := offer{"a", 2}, offer{"a", 3}
-	if !c.begin(a, now) || c.begin(a, now.Add(reservedFor-1)) {
-		t.Error("a host is reserved twice, or not at all")
+	if !c.begin(a, one, now.Add(-1)) || !c.begin(a, one, now) || c.begin(a, two, now.Add(reservedFor-1)) {
+		t.Error("a host is reserved by two requests, or by none")
 	}
-	if !c.begin(again, now) {
+	if !c.begin(again, one, now) {
 		t.Error("the next assignment of a host is another offer")
 	}
-	if !c.begin(a, now.Add(reservedFor)) {
+	if !c.begin(a, two, now.Add(reservedFor)) {
 		t.Error("a reservation does not end")
 	}
 	c.end(a)
-	if !c.begin(a, now.Add(reservedFor)) {
+	if !c.begin(a, one, now.Add(reservedFor)) {
 		t.Error("a host that was given back is still reserved")
 	}
 	b := offer{"b", 1}
-	if !c.begin(b, now.Add(reservedFor+time.Second)) || !c.begin(b, now.Add(2*reservedFor+time.Second)) {
+	if !c.begin(b, one, now.Add(reservedFor+time.Second)) || !c.begin(b, two, now.Add(2*reservedFor+time.Second)) {
 		t.Error("a reservation behind one that was renewed lasts longer")
 	}
 	for i := range int64(1000) {
-		c.begin(offer{"b", i}, now.Add(time.Duration(i)*time.Second))
+		c.begin(offer{"b", i}, one, now.Add(time.Duration(i)*time.Second))
 	}
-	if len(c.since) > 20 || len(c.order) > 20 {
-		t.Errorf("%d reservations and %d in their order are kept of 10 s", len(c.since), len(c.order))
+	if len(c.tries) > 20 || len(c.order) > 20 {
+		t.Errorf("%d reservations and %d in their order are kept of 10 s", len(c.tries), len(c.order))
 	}
 }

@@ -217,7 +217,7 @@ func (p *Provision) tryDelivery(ctx context.Context, now time.Time) (op.Progress
 		return op.Wait(reservedLook), nil
 	}
 	err := p.claim(ctx, candidate{Message: d.Message}, true, now)
-	p.unreserve(d.Message, err == nil)
+	p.unreserve(d.Message)
 	if err != nil {
 		return op.Again, err
 	}
@@ -228,13 +228,13 @@ func (p *Provision) tryDelivery(ctx context.Context, now time.Time) (op.Progress
 
 func (p *Provision) tryCandidate(ctx context.Context, now time.Time) (op.Progress, error) {
 	c := p.sel.candidates[0]
-	if p.unknownClaim != c.HostKey && !p.reserve(c.Message, now) { // one whose claim had no answer may be this request's
+	if !p.reserve(c.Message, now) {
 		p.sel.missed = arrival.With(p.sel.missed, arrival.MissLost) // it is being claimed by another request
 		p.sel.candidates = p.sel.candidates[1:]
 		return op.Again, nil
 	}
 	err := p.claim(ctx, c, false, now)
-	p.unreserve(c.Message, err == nil)
+	p.unreserve(c.Message)
 	if err != nil {
 		return op.Again, err
 	}

@@ -108,6 +108,14 @@ func (l List) parse() ([]Held, error) {
 // latest is the end of the year 9999, in seconds: JSON has no later time.
 const latest = 253402300799
 
+// Size is a number of bytes for people.
+func Size(bytes int64) string {
+	if bytes < 1<<30 {
+		return fmt.Sprintf("%d MiB", (bytes+1<<19)>>20)
+	}
+	return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30))
+}
+
 // errEntry repeats nothing of what an agent wrote.
 var errEntry = errors.New("has an entry that is not KEY:BYTES:SECONDS with 16 hexadecimal digits and two numbers that are not negative")
 

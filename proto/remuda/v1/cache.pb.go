@@ -26,7 +26,7 @@ const (
 // HostCache is what a host has of one cache.
 type HostCache struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Names the cache and whose it is, as 16 hexadecimal digits from which neither can be read.
+	// Names the cache and whose it is, as 16 digits of a hash that shows neither.
 	Key string `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
 	// Its name in the host's pool; empty unless it is of the repository that the host serves, or served last, or of its owner.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
