@@ -26,7 +26,7 @@ limits: {hosts_per_repository: 5, hosts_per_owner: 6, budgets: [{owner: acme, do
 cost: {prices: [{instance_type: c6i.*, dollars_per_hour: 0.05}], call_prices: [{unit: sqs-request, dollars_per_million: 0.4}]}
 pools:
   default:
-    {reuse: same-owner, instance_types: [c6i.*], default_labels: true, rerun_interrupted: true, maximum: 9, max_uses: 5, max_age: 5h,
+    {reuse: same-owner, instance_types: [c6i.*], default_labels: true, rerun_interrupted: true, maximum: 9, max_uses: 5, max_age: 5h, stopped: {maximum: 3, minimum: 1, schedules: [{cron: "* * 8 * * *", idle_count: 2}]},
       spot_breaker: {interruptions: 3}, pre_runner: DIR/before.sh,
       caches: [{name: go, paths: [~/go/pkg/mod], size_mib: 4096, scope: owner, from: [main], keep: 24h}],
       warm: {usage_class: spot, allow_on_demand_fallback: true, minimum_idle: 1, schedules: [{cron: "* * 8 * * *", idle_count: 2}]},
@@ -99,7 +99,8 @@ func TestEveryOptionIsFilled(t *testing.T) {
 		"policy":       {inAWS.fleet.Pools["default"].Policy, map[string]string{"Cloud": "EC2"}},
 		"policy here":  {local.fleet.Pools["default"].Policy, nil},
 		"warm":         {*inAWS.fleet.Pools["default"].Warm, nil},
-		"warm policy":  {inAWS.fleet.Pools["default"].Warm.Policy, map[string]string{"Maximum": "it is the pool's"}},
+		"warm policy":  {inAWS.fleet.Pools["default"].Warm.Policy, map[string]string{"Maximum": "it is the pool's", "Key": "it is minimum_idle"}},
+		"stopped":      {*inAWS.fleet.Pools["default"].Stopped, nil},
 		"spot breaker": {inAWS.fleet.Pools["default"].SpotBreaker, nil},
 		"limits":       {inAWS.fleet.Limits, nil},
 		"scale-down":   {*inAWS.fleet.ScaleDown, map[string]string{"PlanOnly": ofSnapshots, "Taken": ofSnapshots}},

@@ -47,7 +47,7 @@ func iamPolicy(_ context.Context, call *call) error {
 	case format == "cloudformation" && path != "":
 		return call.misused("--format cloudformation takes the names of a template's parameters and resources, and so no --config")
 	case format == "cloudformation":
-		_, err := io.WriteString(call.stdout, aws.Policy(aws.Role(role), permissions.All(), aws.TemplateNames()).CloudFormation())
+		_, err := io.WriteString(call.stdout, aws.Policy(aws.Role(role), permissions.Needed(false), aws.TemplateNames()).CloudFormation())
 		return err
 	case path == "":
 		return call.misused("--config is required")
@@ -58,7 +58,7 @@ func iamPolicy(_ context.Context, call *call) error {
 	if err != nil {
 		return wrongConfig(err)
 	}
-	names, needed := policyNames(c, account, hostRole, hostProfile), permissions.All()
+	names, needed := policyNames(c, account, hostRole, hostProfile), permissions.Needed(c.StopsHosts())
 	names.HostLogs = hostLogs
 	switch {
 	case c.WithoutHosts && aws.Role(role) == aws.RoleHost:

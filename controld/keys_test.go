@@ -64,6 +64,10 @@ func ofWarm(get func(fleet.WarmPool) any) effect {
 	return func(w *wired) any { return get(*w.fleet.Pools["default"].Warm) }
 }
 
+func ofStopped(get func(fleet.WarmPool) any) effect {
+	return func(w *wired) any { return get(*w.fleet.Pools["default"].Stopped) }
+}
+
 func ofJobs(get func(fleet.JobPool) any) effect {
 	return func(w *wired) any { return get(w.fleet.Jobs.Pools["default"]) }
 }
@@ -139,6 +143,7 @@ const (
 	withRule     = "callers: {audience: \"https://remuda.acme.com\", repositories: [{repository_id: 1, repository: acme/shop}]}\n"
 	withCache    = "pools: {default: {caches: [{name: go, paths: [~/go/pkg/mod], size_mib: 4096}]}}\n"
 	withWarm     = "pools: {default: {warm: {minimum_idle: 1}}}\n"
+	withStopped  = "pools: {default: {stopped: {maximum: 5, schedules: [{cron: \"* * 8 * * *\", idle_count: 2}]}}}\n"
 	withSchedule = "pools: {default: {warm: {schedules: [{cron: \"* * 8 * * *\", idle_count: 2}]}}}\n"
 	withJobs     = withHooks + "pools: {default: {jobs: {labels: [small], maximum: 5, repositories: [acme/shop]}}}\n"
 	withService  = "services: {render: {region: eu-west-1, cluster: c, ecs_service: s}}\n"
@@ -287,6 +292,14 @@ var keyRows = []keyRow{
 	{key: "pools.<name>.default_labels", value: "true", got: ofPool(func(p fleet.Pool) any { return p.DefaultLabels }), want: true},
 	{key: "pools.<name>.max_uses", value: "4", got: ofPolicy(func(p lifecycle.Policy) any { return p.MaxUses }), want: 4},
 	{key: "pools.<name>.awake", value: "50", got: ofPolicy(func(p lifecycle.Policy) any { return p.Awake }), want: 50},
+	{key: "pools.<name>.stopped.maximum", value: "7", got: ofPolicy(func(p lifecycle.Policy) any { return p.StoppedMaximum }), want: 7},
+	{key: "pools.<name>.stopped.minimum", value: "2", with: withStopped, got: ofStopped(func(p fleet.WarmPool) any { return p.Policy.MinimumIdle }), want: 2},
+	{key: "pools.<name>.stopped.resource_class", value: "xlarge", with: withStopped, got: ofStopped(func(p fleet.WarmPool) any { return p.Spec.ResourceClass }), want: "xlarge"},
+	{key: "pools.<name>.stopped.instance_types", value: "[c6i.*]", with: withStopped, got: ofStopped(func(p fleet.WarmPool) any { return p.Spec.InstanceTypes }), want: []string{"c6i.*"}},
+	{key: "pools.<name>.stopped.schedules[].cron", value: "\"* * 7 * * *\"", with: withStopped, got: ofStopped(func(p fleet.WarmPool) any { return p.Policy.Schedules[0].Cron }), want: "* * 7 * * *"},
+	{key: "pools.<name>.stopped.schedules[].time_zone", value: "Europe/Berlin", with: withStopped, got: ofStopped(func(p fleet.WarmPool) any { return p.Policy.Schedules[0].TimeZone }), want: "Europe/Berlin"},
+	{key: "pools.<name>.stopped.schedules[].idle_count", value: "3", with: withStopped, got: ofStopped(func(p fleet.WarmPool) any { return p.Policy.Schedules[0].IdleCount }), want: 3},
+	{key: "pools.<name>.stopped.time", value: "8h", with: "pools: {default: {stopped: {maximum: 1}}}", got: ofPolicy(func(p lifecycle.Policy) any { return p.StoppedTime }), want: 8 * time.Hour},
 	{key: "pools.<name>.max_age", value: "4h", got: ofPolicy(func(p lifecycle.Policy) any { return p.MaxAge }), want: 4 * time.Hour},
 	{key: "pools.<name>.drift", value: "ignore", got: ofPolicy(func(p lifecycle.Policy) any { return p.Drift }), want: lifecycle.DriftIgnore},
 	{key: "pools.<name>.standby", value: "clean", got: ofPolicy(func(p lifecycle.Policy) any { return p.Standby }), want: lifecycle.StandbyClean},

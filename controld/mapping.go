@@ -21,7 +21,14 @@ func pools(c *config.Config) (map[string]fleet.Pool, error) {
 	for name, p := range c.Pools {
 		warm, err := warmPool(p.Ahead())
 		if err != nil {
-			return nil, fmt.Errorf("pool %s: %w", name, err)
+			return nil, fmt.Errorf("pool %s: warm: %w", name, err)
+		}
+		stopped, err := warmPool(p.Stopped.Fresh())
+		if err != nil {
+			return nil, fmt.Errorf("pool %s: stopped: %w", name, err)
+		}
+		if stopped != nil {
+			stopped.Policy.Key = "stopped.minimum"
 		}
 		times := c.Policy(name)
 		if c.Backend() == config.BackendLocal {
@@ -30,7 +37,7 @@ func pools(c *config.Config) (map[string]fleet.Pool, error) {
 		pools[name] = fleet.Pool{
 			Name: name, ResourceClasses: c.PoolResourceClasses(name), UsageClasses: c.PoolUsageClasses(name),
 			InstanceTypes: p.InstanceTypes, Privileged: p.Privileged, DefaultLabels: p.DefaultLabels, RerunInterrupted: p.RerunInterrupted, Policy: times,
-			Caches: p.CacheSpecs(), Maximum: p.Maximum, Warm: warm, SpotBreaker: policy.SpotBreaker(p.SpotBreaker),
+			Caches: p.CacheSpecs(), Maximum: p.Maximum, Warm: warm, Stopped: stopped, SpotBreaker: policy.SpotBreaker(p.SpotBreaker),
 		}
 	}
 	return pools, nil
@@ -43,7 +50,7 @@ func warmPool(w *config.Warm) (*fleet.WarmPool, error) {
 	}
 	policy, err := w.Policy()
 	if err != nil {
-		return nil, fmt.Errorf("warm: %w", err)
+		return nil, err
 	}
 	return &fleet.WarmPool{Policy: policy, Spec: w.Spec()}, nil
 }

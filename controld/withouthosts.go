@@ -68,6 +68,10 @@ func (noHosts) List(context.Context, lifecycle.PageOf) (lifecycle.Page[lifecycle
 	return lifecycle.Page[lifecycle.Machine]{}, nil
 }
 
+func (noHosts) Stop(context.Context, string) error { return errNoHosts }
+
+func (noHosts) Start(context.Context, string) error { return errNoHosts }
+
 func (noHosts) Terminate(context.Context, []string) error { return errNoHosts }
 
 func (noHosts) Send(context.Context, ...lifecycle.Message) error { return errNoHosts }

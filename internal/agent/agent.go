@@ -138,6 +138,7 @@ func (a *Agent) observe(ctx context.Context, now time.Time) {
 		return
 	}
 	a.blindErr = nil
+	a.expectChange(observed.BootID)
 	a.observed = observed.shifted(a.memory.ClockOffset)
 	a.memory = a.memory.booted(observed.BootID, now.Add(a.memory.ClockOffset))
 	if observed.Refused != "" && a.memory.Refused == "" {

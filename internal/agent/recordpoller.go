@@ -137,6 +137,16 @@ func (a *Agent) expectClaim(now time.Time) {
 	a.poller.jobWaits = waits
 }
 
+// expectChange forgets what an idle host knew before it booted again: its machine may have been stopped long after its deadline was
+// read, and is started for a run. Until the host has read its record it waits as long as a new one. One that an operator holds is not
+// stopped, and stays held.
+func (a *Agent) expectChange(bootID string) {
+	r := a.poller.record
+	if r != nil && r.State == lifecycle.StateIdle && r.Hold.IsZero() && a.memory.BootID != "" && a.memory.BootID != bootID {
+		a.poller.record, a.poller.consistent = nil, true
+	}
+}
+
 // readFailed backs off. The runner is not touched: an unavailable store says nothing about the run.
 func (a *Agent) readFailed(ctx context.Context, now time.Time, err error) {
 	if a.poller.failures == 0 {

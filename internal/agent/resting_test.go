@@ -63,3 +63,23 @@ func TestARestingHostReadsSeldom(t *testing.T) {
 		t.Errorf("%d reads in 10 s after the claim", n)
 	}
 }
+
+// TestAHostThatIsStartedWaitsForItsRecord: its machine was stopped for longer than the deadline that the agent read last. After the boot it
+// does not go by that, also while the store does not answer yet, and serves the run that it was started for.
+func TestAHostThatIsStartedWaitsForItsRecord(t *testing.T) {
+	w, a := pooledHost(t)
+	passes(t, w, a, 5*time.Second)
+	w.sleepUntil(w.now().Add(20 * time.Hour))
+	w.observed.BootID, w.observed.Prepared, w.away = "boot-2", agent.Progress{}, true
+	b := newAgent(t, w)
+	if passes(t, w, b, time.Minute) {
+		t.Fatalf("it ended itself: %s", w.poweredOff)
+	}
+	w.away = false
+	w.claimForJob("acme")
+	w.record.Threshold = w.storeNow().Add(10 * time.Minute)
+	settle(t, w, b, lifecycle.SignalRegOK)
+	if w.report.Assignment != w.record.Assignment {
+		t.Errorf("it reports for assignment %d, want %d", w.report.Assignment, w.record.Assignment)
+	}
+}

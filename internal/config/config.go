@@ -180,6 +180,8 @@ type Pool struct {
 	SpotBreaker SpotBreaker `yaml:"spot_breaker"`
 	// Warm has fresh hosts ready ahead of need; nil: none are.
 	Warm *Warm `yaml:"warm"`
+	// Stopped has idle hosts stopped, and started for the next run; nil: they are ended.
+	Stopped *Stopped `yaml:"stopped"`
 	// Jobs makes it a job pool; nil: hosts are for who calls Provision.
 	Jobs *Jobs `yaml:"jobs"`
 }

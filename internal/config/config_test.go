@@ -102,7 +102,7 @@ pools:
 `)
 	want := lifecycle.Policy{
 		CreationTimeout: time.Second, ClaimTimeout: 2 * time.Second, MaxRuntime: 3 * time.Second, ReleaseTimeout: 4 * time.Second,
-		IdleTime: 41 * time.Second, WarmTime: time.Hour, RestAfter: 5 * time.Minute, Awake: 10, Silence: 45 * time.Second, ExternalTimeout: 6 * time.Second, UnattendedTimeout: 7 * time.Second,
+		IdleTime: 41 * time.Second, WarmTime: time.Hour, RestAfter: 5 * time.Minute, Awake: 10, StoppedTime: 24 * time.Hour, Silence: 45 * time.Second, ExternalTimeout: 6 * time.Second, UnattendedTimeout: 7 * time.Second,
 		ClaimMargin: 8 * time.Second, ReleasePoll: 5 * time.Second, DrainPoll: 15 * time.Second, EndPoll: 10 * time.Second, JobPoll: 30 * time.Second,
 		ForgetAfter: 9 * time.Minute, Reuse: lifecycle.ReuseSameRepository, Drift: lifecycle.DriftLeave,
 		Standby: lifecycle.StandbyListening,

@@ -37,6 +37,9 @@ func (c *Config) Policy(pool string) lifecycle.Policy {
 	if p.IdleTime != nil {
 		policy.IdleTime = *p.IdleTime
 	}
+	if s := p.Stopped; s != nil {
+		policy.StoppedMaximum, policy.StopsFresh, policy.StoppedTime = s.Maximum-s.fresh(), s.fresh() > 0, s.Time
+	}
 	if w := p.Ahead(); w != nil {
 		policy.WarmTime = max(w.WarmTime, t.Creation)
 	}

@@ -243,6 +243,7 @@ func (c *Config) validatePool(at strictyaml.Place, name string) {
 	c.validateReuse(at, p)
 	c.validateCaches(at.At("caches"), p)
 	c.validateStandby(at, p)
+	c.validateStopped(at, name)
 }
 
 // validateReuse refuses what would be accepted and do nothing.

@@ -31,6 +31,9 @@ func (c *Config) cannotListen(p Pool) []string {
 	if p.Jobs != nil {
 		reasons = append(reasons, "each host of a job pool registers for one job")
 	}
+	if p.Stopped != nil {
+		reasons = append(reasons, "with stopped a host waits without a registration, so that its machine can be stopped")
+	}
 	if p.DefaultLabels {
 		reasons = append(reasons, "with default_labels GitHub would give jobs to a host that no run has claimed")
 	}

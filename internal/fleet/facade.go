@@ -321,7 +321,9 @@ func (f *Fleet) Pools() map[string]Pool { return f.pools }
 func (f *Fleet) Policy(pool string) lifecycle.Policy { return f.hosts.Policy(pool) }
 
 // WarmWanted is how many unused hosts a pool is to have ready.
-func (f *Fleet) WarmWanted(pool string, now time.Time) int { return f.warm.WarmWanted(pool, now) }
+func (f *Fleet) WarmWanted(pool string, now time.Time) int {
+	return f.warm.WarmWanted(lifecycle.RequestWarm, pool, now)
+}
 
 // NewSweeper returns a sweeper that does not hold the lease yet.
 func (f *Fleet) NewSweeper() *sweeps.Sweeper { return f.sweeps.NewSweeper(f.sweepTable()) }
@@ -355,6 +357,11 @@ func (f *Fleet) NewMissedSweep() *jobs.MissedSweep { return f.jobs.NewMissedSwee
 
 // NewScaleDownSweep begins a sweep of scale-down.
 func (f *Fleet) NewScaleDownSweep() *scaledown.Sweep { return f.scaledown.NewSweep() }
+
+// StoppedWanted is how many unused hosts a pool is to have stopped.
+func (f *Fleet) StoppedWanted(pool string, now time.Time) int {
+	return f.warm.WarmWanted(lifecycle.RequestStopped, pool, now)
+}
 
 // NewWarmSweep begins a sweep that tops up the warm pools.
 func (f *Fleet) NewWarmSweep() *warm.Sweep { return f.warm.NewSweep() }

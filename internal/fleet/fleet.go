@@ -293,8 +293,8 @@ func (f *Fleet) upperRooms(o Options) {
 // resume goes on with a request that stood still.
 func (f *Fleet) resume(q lifecycle.Request) op.Op {
 	switch q.Kind {
-	case lifecycle.RequestWarm:
-		return f.warm.NewClose(q.Spec.Pool)
+	case lifecycle.RequestWarm, lifecycle.RequestStopped:
+		return f.warm.NewClose(q)
 	case lifecycle.RequestBatch:
 		return f.provision.Batches.Resume(q)
 	}

@@ -95,7 +95,7 @@ func TestAMaximumAfterALaunchOfAWarmPoolThatIsCutShortByItsDeadline(t *testing.T
 	}
 	inBubbleOf(t, options, func(ctx context.Context, t *testing.T, w *world) {
 		c.deadline = func(ctx context.Context) time.Time {
-			q, err := w.store.Request(ctx, warmrequest.Repository, warmrequest.ID("default"), warmrequest.ID("default"))
+			q, err := w.store.Request(ctx, warmrequest.Repository, warmrequest.ID(lifecycle.RequestWarm, "default"), warmrequest.ID(lifecycle.RequestWarm, "default"))
 			if err != nil {
 				t.Error(err)
 			}

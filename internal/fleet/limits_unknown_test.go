@@ -103,7 +103,9 @@ func TestAWarmPoolThatFailsKeepsNoOtherWaiting(t *testing.T) {
 		full    bool
 	}{
 		"its room cannot be judged": {func(o *fleet.Options) { o.Compute = blindCloud{o.Compute, "first"} }, true},
-		"its row cannot be read":    {func(o *fleet.Options) { o.Store = damagedRow{o.Store, warmrequest.ID("default")} }, false},
+		"its row cannot be read": {func(o *fleet.Options) {
+			o.Store = damagedRow{o.Store, warmrequest.ID(lifecycle.RequestWarm, "default")}
+		}, false},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

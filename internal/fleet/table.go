@@ -30,7 +30,7 @@ func (f *Fleet) sweepTable() []sweeps.Kind {
 		add(true, sweeps.Kind{Name: "scale_down", Every: o.Interval(), Dry: true, New: func() op.Op { return f.NewScaleDownSweep() }})
 	}
 	add(true, sweeps.Kind{Name: "services", Every: f.timing.Services, Apart: true, Dry: true, New: func() op.Op { return f.NewServiceSweep() }})
-	add(len(f.warm.Names()) > 0, sweeps.Kind{Name: "warm", Every: f.timing.Warm, Dry: true, New: func() op.Op { return f.NewWarmSweep() }})
+	add(f.warm.Some(), sweeps.Kind{Name: "warm", Every: f.timing.Warm, Dry: true, New: func() op.Op { return f.NewWarmSweep() }})
 	add(f.sweeps.Releases != nil, sweeps.Kind{Name: "runners", Every: sweeps.RunnersEvery, Measures: true, New: func() op.Op { return f.NewRunnerSweep() }})
 	add(f.costs != nil, sweeps.Kind{Name: "days", Every: costs.DaysEvery, Aside: true, New: func() op.Op { return f.NewDaySweep() }})
 	add(f.budgets != nil, sweeps.Kind{Name: "budgets", Every: f.timing.Budgets, Aside: true, New: func() op.Op { return f.budgets.NewSweep() }})

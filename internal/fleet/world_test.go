@@ -135,6 +135,9 @@ func (w *world) answer(ctx context.Context) {
 			continue
 		}
 		w.compute.Boot(r.InstanceID)
+		if m, err := w.compute.Describe(ctx, []string{r.InstanceID}); r.Stop != nil && (err != nil || m[0].State != lifecycle.MachineRunning) {
+			continue
+		}
 		say := w.report
 		if r.JobsOf != "" {
 			say = w.hub.report

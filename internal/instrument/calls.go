@@ -120,6 +120,18 @@ func (c Compute) Terminate(ctx context.Context, instanceIDs []string) (err error
 	return c.Compute.Terminate(ctx, instanceIDs)
 }
 
+// Stop implements fleet.Compute.
+func (c Compute) Stop(ctx context.Context, instanceID string) (err error) {
+	defer c.count("stop", &err)
+	return c.Compute.Stop(ctx, instanceID)
+}
+
+// Start implements fleet.Compute.
+func (c Compute) Start(ctx context.Context, instanceID string) (err error) {
+	defer c.count("start", &err)
+	return c.Compute.Start(ctx, instanceID)
+}
+
 // GitHub is a GitHub whose calls are counted.
 type GitHub struct {
 	fleet.GitHub

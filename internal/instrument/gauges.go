@@ -98,6 +98,10 @@ func (g *HostGauges) countHosts(ctx context.Context) {
 			g.Log.Warn("hosts not counted", logkey.Error, err)
 			return
 		}
+		if r.Stopped() {
+			counts[telemetry.HostsOf{Pool: r.Pool, State: telemetry.HostStopped}]++
+			continue // its machine costs nothing, or soon
+		}
 		counts[telemetry.HostsOf{Pool: r.Pool, State: r.State}]++
 		if dollars, ok := g.price(r); ok {
 			rates[telemetry.RateOf{Pool: r.Pool, UsageClass: r.UsageClass}] += dollars

@@ -51,6 +51,7 @@ func TestHostGauges(t *testing.T) {
 			{Pool: "default", State: lifecycle.StateIdle, Hardware: spot},
 			{Pool: "default", State: lifecycle.StateRunning, Hardware: lifecycle.Hardware{InstanceType: "x9.new"}},
 			{Pool: "default", State: lifecycle.StateIdle, Hardware: spot},
+			{Pool: "default", State: lifecycle.StateIdle, Hardware: spot, Stop: &lifecycle.Stop{}},
 		}}
 		metrics := telemetry.NewMetrics()
 		left := func() []github.Budget { return []github.Budget{{Credential: "the token", Remaining: 41}} }
@@ -112,7 +113,7 @@ func TestHostGauges(t *testing.T) {
 			t.Error("what is not known of a service is told")
 		}
 		counts(`remuda_pool_paused{pool="default"} 0`, `remuda_pool_paused{pool="small"} 1`, `remuda_budget_used_ratio{budget="owner acme"} 0.75`,
-			`remuda_hosts{pool="default",state="idle"} 2`, `remuda_hosts{pool="default",state="running"} 1`, `remuda_hosts_dollars_per_hour{pool="default",usage_class="spot"} 0.5`,
+			`remuda_hosts{pool="default",state="idle"} 2`, `remuda_hosts{pool="default",state="running"} 1`, `remuda_hosts{pool="default",state="stopped"} 1`, `remuda_hosts_dollars_per_hour{pool="default",usage_class="spot"} 0.5`,
 			`remuda_github_requests_remaining{credential="the token"} 41`, `remuda_jobs_waiting{pool="small"} 1`, `remuda_jobs_waiting_reason{code="pool_full",pool="small"} 1`, `remuda_turns_open{pool="small"} 0`,
 			`remuda_requests_waiting{code="quota",pool="default"} 2`, `remuda_requests_waiting{code="shortage",pool="default"} 1`,
 			`remuda_service_jobs_waiting{service="jobs-eu"} 7`, `remuda_service_runners_desired{service="jobs-eu"} 3`,
@@ -123,8 +124,8 @@ func TestHostGauges(t *testing.T) {
 				t.Errorf("%s is in the metrics, and is not known", unknown)
 			}
 		}
-		if store.reads != 3 {
-			t.Errorf("%d pages were read by 2 scrapes at once, want the 3 of one", store.reads)
+		if store.reads != 4 {
+			t.Errorf("%d pages were read by 2 scrapes at once, want the 4 of one", store.reads)
 		}
 		store.records, requests = store.records[:1], nil
 		waits.State = lifecycle.JobRunning

@@ -22,6 +22,10 @@ type Facts struct {
 	Cloud *Machine
 	// Runner is the registration that the record names, as GitHub sees it.
 	Runner *Runner
+	// StoppedHosts is how many hosts of its pool and resource class that runs have used are stopped; nil: unknown, and then none is stopped.
+	StoppedHosts *int
+	// StartShort is why the cloud has no capacity to start the machine, as it has just answered; empty: it did not say so.
+	StartShort string
 	// LabelsSet: GitHub has set the labels of the host's run. See Decision.SetLabels.
 	LabelsSet bool
 	// Watch says how far a silence of the host is its own fault.
@@ -150,6 +154,9 @@ func (v decider) byState() Decision {
 		if v.Record.Releasing() {
 			return v.releasing()
 		}
+		if v.Record.Stopped() {
+			return v.stopped()
+		}
 		return v.pooled()
 	}
 	return keep(v.now.Add(v.p.DrainPoll), Because(ReasonUnknownState, "state %q is not one of ours", v.Record.State))
@@ -179,13 +186,15 @@ func (v decider) fresh() bool {
 	return v.Report != nil && v.now.Sub(v.Report.HeartbeatAt) < v.p.Silence
 }
 
-// silent reports whether a host that once spoke has stopped through its own fault.
-func (v decider) silent() bool { return v.Report != nil && v.Silent(v.Report.HeartbeatAt, v.p.Silence) }
+// silent reports whether a host that once spoke has fallen silent through its own fault, and not because its machine is stopped.
+func (v decider) silent() bool {
+	return v.Report != nil && !v.Record.Stopped() && !v.booting() && v.Silent(v.Report.HeartbeatAt, v.p.Silence)
+}
 
 // excused reports whether a deadline that the host missed for want of a report is to be passed over. The host gets
 // as long as a job may run: after that, none can be on it, and a host that is really dead is paid for no longer.
 func (v decider) excused() bool {
-	return v.expired() && (v.reportLost() || v.Report != nil && v.Excused(v.Report.HeartbeatAt, v.now, v.p.Silence)) &&
+	return v.expired() && !v.booting() && (v.reportLost() || v.Report != nil && v.Excused(v.Report.HeartbeatAt, v.now, v.p.Silence)) &&
 		v.now.Before(v.Record.Threshold.Add(v.Record.maxRuntime(v.p)))
 }
 
@@ -200,7 +209,7 @@ func (v decider) reportLost() bool {
 // not; or EC2 announced an interruption and no job runs.
 func (v decider) lost() (Decision, bool) {
 	switch {
-	case v.silent() && v.Cloud != nil && (v.Cloud.Impaired || v.Cloud.State == MachineEnding):
+	case v.silent() && v.Cloud != nil && (v.Cloud.Impaired || v.Cloud.halted()):
 		return v.lostMachine(v.machineImpaired()), true
 	case v.interrupted() && v.workless():
 		d := terminate(interrupted)

@@ -40,6 +40,9 @@ func (v decider) claimed() Decision {
 	if d, ok := v.busyEarly(); ok {
 		return d
 	}
+	if v.booting() {
+		return v.starting()
+	}
 	switch {
 	case v.silent():
 		return terminate(v.hasBeenSilent("after it was claimed"))
@@ -322,8 +325,12 @@ func (v decider) pooled() Decision {
 		return terminate(v.hasBeenSilent("while idle"))
 	case v.aged().Given():
 		return terminate(v.aged())
+	case r.StopsNext() && v.mayStop():
+		return act(ActionStop, freshStopped)
 	case v.expired() && v.GitHubUnavailable && v.now.Before(r.PooledAt.Add(v.p.ExternalTimeout)):
 		return act(ActionExtend, githubAway)
+	case v.expired() && v.mayStop():
+		return act(ActionStop, idleStopped)
 	case v.expired():
 		return terminate(idleTimeout)
 	case r.Warming():

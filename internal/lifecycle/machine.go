@@ -13,8 +13,11 @@ type MachineState string
 const (
 	MachinePending MachineState = "pending"
 	MachineRunning MachineState = "running"
-	MachineEnding  MachineState = "ending" // stopping, shutting down
+	MachineEnding  MachineState = "ending" // shutting down
 	MachineGone    MachineState = "gone"
+	// MachineStopping and MachineStopped: it keeps its disk, and can be started again.
+	MachineStopping MachineState = "stopping"
+	MachineStopped  MachineState = "stopped"
 )
 
 // Hardware is what a machine is and how it is bought.
@@ -51,6 +54,11 @@ type Machine struct {
 	TemplateVersion string
 	// Bypass is set by an operator's tag: scale-down leaves the machine alone.
 	Bypass bool
+}
+
+// halted reports whether the machine does not run any more, or is about to.
+func (m Machine) halted() bool {
+	return m.State == MachineEnding || m.State == MachineStopping || m.State == MachineStopped
 }
 
 // Shown reports whether the cloud shows the machine, running or ended. EC2 shows an ended one for about an hour.

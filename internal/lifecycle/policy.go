@@ -31,6 +31,13 @@ type Policy struct {
 	// 0: none rests. Shorter spares more reads and has more claims wait for a host that rests.
 	RestAfter time.Duration
 	Awake     int
+	// StoppedMaximum is how many hosts that runs have used the pool may have stopped of each resource class: one whose idle time is over is stopped then,
+	// and not ended. 0: none. More cost more disks, and spare more launches.
+	StoppedMaximum int
+	// StopsFresh: the pool also keeps hosts stopped that no run has used, beside these. They are launched for that.
+	StopsFresh bool
+	// StoppedTime is how long a stopped host waits for a run, before it is ended.
+	StoppedTime time.Duration
 	// Silence: without a heartbeat for this long a host is silent. Heartbeats
 	// come every 15 s, so 60 s means three were lost.
 	Silence time.Duration
@@ -78,6 +85,7 @@ func DefaultPolicy() Policy {
 		WarmTime:          time.Hour,
 		RestAfter:         5 * time.Minute,
 		Awake:             10,
+		StoppedTime:       24 * time.Hour,
 		Silence:           60 * time.Second,
 		ExternalTimeout:   30 * time.Minute,
 		UnattendedTimeout: 5 * time.Minute,

@@ -67,6 +67,15 @@ const (
 	ReasonDrained           ReasonCode = "drained"
 	ReasonRebalanceAdvised  ReasonCode = "rebalance_advised"
 
+	// A host whose machine is stopped for the next run.
+	ReasonIdleStopped     ReasonCode = "idle_stopped"
+	ReasonStoppingMachine ReasonCode = "stopping_machine"
+	ReasonMachineStopped  ReasonCode = "machine_stopped"
+	ReasonStopTimeout     ReasonCode = "stop_timeout"
+	ReasonStoppedTimeout  ReasonCode = "stopped_timeout"
+	ReasonStartingMachine ReasonCode = "starting_machine"
+	ReasonNoCapacity      ReasonCode = "no_capacity" // to start it
+
 	// A host in any state.
 	ReasonSilent           ReasonCode = "silent"
 	ReasonManySilent       ReasonCode = "many_silent" // it is not ended for a missing report

@@ -70,6 +70,11 @@ var (
 	busyPooled         = Because(ReasonBusyWhilePooled, "busy by its agent's word although pooled; a job is never ended by bookkeeping")
 	githubAway         = Because(ReasonGitHubUnavailable, "idle until its threshold, and no run can be given a host while GitHub is away")
 	idleTimeout        = Because(ReasonIdleTimeout, "idle until its threshold")
+	freshStopped       = Because(ReasonIdleStopped, "prepared, and its machine is stopped until the first run needs it")
+	idleStopped        = Because(ReasonIdleStopped, "idle until its threshold, and its machine is stopped for the next run")
+	stoppedTimeout     = Because(ReasonStoppedTimeout, "stopped until its threshold, and no run needed it")
+	stoppedAwaitingRun = Because(ReasonWaitingForRun, "idle: its machine is stopped, and is started for the next run")
+	notStarted         = Because(ReasonRegistrationTimeout, "not ready by its threshold after its machine was to start")
 	awaitingRun        = Because(ReasonWaitingForRun, "idle: waiting for a run")
 	restingAwaitingRun = Because(ReasonWaitingForRun, "idle: waiting for a run, and resting")
 	registeringAhead   = Because(ReasonWaitingForRun, "idle: waiting for a run, and registering ahead of need")
@@ -220,6 +225,26 @@ func (v decider) machineGone() Reason {
 
 func (v decider) machineImpaired() Reason {
 	return Because(ReasonMachineImpaired, "silent, and %s says that the machine is impaired or ending", v.p.CloudName())
+}
+
+func (v decider) stoppingMachine() Reason {
+	return Because(ReasonStoppingMachine, "%s is to stop the machine, since no run needs it", v.p.CloudName())
+}
+
+func (v decider) machineStopped() Reason {
+	return Because(ReasonMachineStopped, "%s has stopped the machine", v.p.CloudName())
+}
+
+func (v decider) notStopped() Reason {
+	return Because(ReasonStopTimeout, "%s did not stop the machine within %s", v.p.CloudName(), stopTimeout)
+}
+
+func (v decider) startingMachine() Reason {
+	return Because(ReasonStartingMachine, "claimed while it was stopped: waiting for %s to start the machine", v.p.CloudName())
+}
+
+func (v decider) noCapacity() Reason {
+	return Because(ReasonNoCapacity, "%s cannot start the machine now: %s", v.p.CloudName(), line.First(v.StartShort))
 }
 
 func (v decider) endingMachine() Reason {

@@ -87,10 +87,14 @@ type Record struct {
 	// one, or a job ran before its key was known. Then its clean-ups have no statement that counts.
 	AgentKey statement.Key `json:"agentKey,omitempty"`
 
-	// PooledAt is set while the host may be claimed.
+	// PooledAt is set while the host may be claimed, or started.
 	PooledAt time.Time `json:"pooledAt,omitzero"`
 	// RestingAt is since when a pooled host rests: it reads its record seldom, and a claim by message passes it over.
 	RestingAt time.Time `json:"restingAt,omitzero"`
+	// ToStop: the host was launched to be stopped as soon as it is prepared, until a run needs it.
+	ToStop bool `json:"toStop,omitempty"`
+	// Stop is set while the host's machine is stopped, about to be, or starts again; nil: it runs.
+	Stop *Stop `json:"stop,omitempty"`
 	// ClaimFailures counts registrations in a row that failed by the host's own fault.
 	ClaimFailures int `json:"claimFailures,omitempty"`
 	// Retiring hosts are not claimed; they leave when they are next idle.
@@ -179,8 +183,10 @@ func (r Record) Draining() bool {
 	return r.Releasing() && !r.RuntimeEndsAt.IsZero() && r.Threshold.Equal(r.RuntimeEndsAt)
 }
 
-// Pooled reports whether the host is idle, clean and waiting for a run.
-func (r Record) Pooled() bool { return r.State == StateIdle && !r.PooledAt.IsZero() }
+// Pooled reports whether the host is idle, clean and waiting for a run, and its machine is not stopped.
+func (r Record) Pooled() bool {
+	return r.State == StateIdle && !r.PooledAt.IsZero() && r.Stop == nil
+}
 
 // Resting reports whether the host is pooled and rests.
 func (r Record) Resting() bool { return r.Pooled() && !r.RestingAt.IsZero() }
@@ -216,13 +222,15 @@ func (r Record) HoldCheckAt(now time.Time) time.Time {
 	return r.Hold
 }
 
-// Condition names the state with the two halves of idle told apart.
+// Condition names the state with the three parts of idle told apart.
 func (r Record) Condition() string {
 	switch {
 	case r.Releasing():
 		return "idle (releasing)"
 	case r.Pooled():
 		return "idle (pooled)"
+	case r.Stopped():
+		return "idle (stopped)"
 	}
 	return string(r.State)
 }

@@ -57,6 +57,7 @@ const (
 	RequestForSlot     RequestKind = "slot"        // a slot of a job pool that was assigned for a job
 	RequestForSpare    RequestKind = "spare"       // a slot that keeps a job pool's minimum
 	RequestWarm        RequestKind = "warm"        // the hosts of a warm pool
+	RequestStopped     RequestKind = "stopped"     // the hosts that a pool launches to have them stopped
 	RequestBatch       RequestKind = "batch"       // one call for the launches of Members
 )
 

@@ -58,6 +58,8 @@ func (r Record) allows(action Action) bool {
 		return r.Standby == nil && !r.Resting()
 	case ActionWake:
 		return r.Resting()
+	case ActionStop:
+		return r.Standby == nil && (r.Pooled() || r.Starting())
 	}
 	return true
 }

@@ -9,7 +9,8 @@ import "slices"
 type State string
 
 // The states of a host. An idle host is releasing until it is clean
-// (Record.PooledAt is zero) and pooled from then on.
+// (Record.PooledAt is zero), pooled from then on, and stopped while
+// Record.Stop is set.
 const (
 	StateCreated    State = "created"    // launched, not yet registered
 	StateRunning    State = "running"    // registered with GitHub and serving its run

@@ -31,6 +31,10 @@ const (
 	ActionRest Action = "rest" // a pooled host reads its record seldom from now on
 	ActionWake Action = "wake" // and often again
 
+	ActionStop        Action = "stop"         // idle (pooled), or claimed and not started, to idle (stopped)
+	ActionConfirmStop Action = "confirm_stop" // the cloud shows the machine of a stopped host as stopped
+	ActionStart       Action = "start"        // idle (stopped) to claimed
+
 	ActionDrain        Action = "drain"         // a releasing host is busy after all
 	ActionReleaseClock Action = "release_clock" // a draining host is no longer busy
 	ActionExtend       Action = "extend"        // a release or a claim is held up by GitHub or AWS
@@ -48,6 +52,8 @@ const (
 
 	ActionKeep         Action = "keep"
 	ActionEndMachine   Action = "end_machine"   // tell the cloud to end the machine
+	ActionStopMachine  Action = "stop_machine"  // tell the cloud to stop the machine
+	ActionStartMachine Action = "start_machine" // tell the cloud to start the machine
 	ActionDeleteRunner Action = "delete_runner" // delete the registration on GitHub
 	ActionScale        Action = "scale"         // a runner service has more runners, or fewer
 	ActionFailJob      Action = "fail_job"      // a job of a runner service failed without a report of its worker
@@ -66,14 +72,14 @@ const (
 // Actions lists every action.
 var Actions = []Action{
 	ActionLaunch, ActionReady, ActionRelease, ActionReturn, ActionPool, ActionClaim, ActionTerminate,
-	ActionStandBy, ActionLeaveStandby, ActionReregister, ActionRest, ActionWake,
+	ActionStandBy, ActionLeaveStandby, ActionReregister, ActionRest, ActionWake, ActionStop, ActionConfirmStop, ActionStart,
 	ActionDrain, ActionReleaseClock, ActionExtend, ActionProvideToken, ActionForget, ActionHold, ActionRetire, ActionNotice, ActionReplace, ActionSettle,
 	ActionMarkOrphan, ActionUnmarkOrphan, ActionMarkIdle, ActionUnmarkIdle,
-	ActionKeep, ActionEndMachine, ActionDeleteRunner, ActionScale, ActionFailJob, ActionRequeueJob, ActionRefuseJob, ActionWarn, ActionStartJob, ActionEndJob, ActionWorkerOffline, ActionPause, ActionResume, ActionDropCache,
+	ActionKeep, ActionEndMachine, ActionStopMachine, ActionStartMachine, ActionDeleteRunner, ActionScale, ActionFailJob, ActionRequeueJob, ActionRefuseJob, ActionWarn, ActionStartJob, ActionEndJob, ActionWorkerOffline, ActionPause, ActionResume, ActionDropCache,
 }
 
 // living are the conditions of a host that has not ended.
-var living = []string{string(StateCreated), string(StateRunning), "idle (releasing)", "idle (pooled)", string(StateClaimed)}
+var living = []string{string(StateCreated), string(StateRunning), "idle (releasing)", "idle (pooled)", "idle (stopped)", string(StateClaimed)}
 
 // transitions is the table of docs/design.md#the-lifecycle, by Record.Condition.
 var transitions = map[Action][]string{
@@ -87,6 +93,9 @@ var transitions = map[Action][]string{
 	ActionLeaveStandby: {"idle (pooled)"},
 	ActionRest:         {"idle (pooled)"},
 	ActionWake:         {"idle (pooled)"},
+	ActionStop:         {"idle (pooled)", string(StateClaimed)},
+	ActionConfirmStop:  {"idle (stopped)"},
+	ActionStart:        {"idle (stopped)"},
 	ActionReregister:   {string(StateClaimed)},
 	ActionTerminate:    living,
 	ActionDrain:        {"idle (releasing)"},
@@ -120,7 +129,8 @@ func (r Record) begin(action Action, now time.Time, why Reason) (Record, error) 
 
 func changesState(action Action) bool {
 	switch action {
-	case ActionReady, ActionRelease, ActionReturn, ActionPool, ActionClaim, ActionTerminate, ActionLeaveStandby, ActionReregister:
+	case ActionReady, ActionRelease, ActionReturn, ActionPool, ActionClaim, ActionTerminate, ActionLeaveStandby, ActionReregister,
+		ActionStop, ActionStart:
 		return true
 	}
 	return false
@@ -145,15 +155,19 @@ func Launched(m Machine, q Request, reg *Registration, now time.Time, p Policy) 
 	return r
 }
 
-// LaunchedWarm is the record of a machine that was launched for the warm pool: it has
-// no run, and is pooled once its agent says that it is prepared and clean.
+// LaunchedWarm is the record of a machine that was launched ahead of need: it has
+// no run, and is pooled, or stopped after that, once its agent says that it is prepared and clean.
 func LaunchedWarm(m Machine, q Request, now time.Time, p Policy) Record {
 	r := Record{
 		HostKey: m.HostKey, InstanceID: m.InstanceID, Pool: q.Spec.Pool, State: StateIdle, RequestID: q.RequestID,
 		Assignment: 1, Threshold: now.Add(p.CreationTimeout), ReleasedAt: now,
 		Hardware: m.Hardware, TemplateVersion: m.TemplateVersion,
 		LaunchedAt: m.LaunchedAt, CreatedAt: now, UpdatedAt: now,
+		ToStop: q.Kind == RequestStopped,
 		Reason: "launched ahead of need, for the first run that claims it", ReasonCode: CodeOf(ActionLaunch),
+	}
+	if r.ToStop {
+		r.Reason = "launched ahead of need, to be stopped until the first run needs it"
 	}
 	r.DueAt = earliest(r.Threshold, now.Add(p.ReleasePoll))
 	r.Meter = r.firstCycle()
@@ -178,6 +192,12 @@ func (r Record) Claimed(c Claim) (Record, error) {
 	if err != nil {
 		return r, err
 	}
+	return n.taken(c)
+}
+
+// taken is the record with the run of a claim.
+func (r Record) taken(c Claim) (Record, error) {
+	n := r
 	if n.TrustKey = c.boundTo(); n.TrustKey == "" {
 		return r, ErrUnbound
 	}
@@ -253,7 +273,12 @@ func (c Claim) Holds(r Record) bool {
 
 // Claimable reports whether a claim with the right trust key may take the host. Its threshold must be later than now + margin: see Policy.ClaimMargin.
 func (r Record) Claimable(now time.Time, margin time.Duration) bool {
-	return r.Pooled() && !r.Retiring && r.InterruptionAt.IsZero() && !r.Held(now) && r.Threshold.After(now.Add(margin))
+	return r.Pooled() && r.mayBeTaken(now, margin)
+}
+
+// mayBeTaken reports whether nothing forbids that a run gets the host, which is clean.
+func (r Record) mayBeTaken(now time.Time, margin time.Duration) bool {
+	return !r.Retiring && r.InterruptionAt.IsZero() && !r.Held(now) && r.Threshold.After(now.Add(margin))
 }
 
 // boundTo is the trust key of the host after the claim. One that has a key keeps it.
@@ -268,9 +293,9 @@ func (c Claim) boundTo() string {
 // the stored one still has r's version. Actions of the world outside and ActionKeep do not change a record.
 func Apply(r Record, d Decision, now time.Time, p Policy) (Record, error) {
 	switch d.Action {
-	case ActionKeep, ActionEndMachine, ActionDeleteRunner:
+	case ActionKeep, ActionEndMachine, ActionStopMachine, ActionStartMachine, ActionDeleteRunner:
 		return r, nil
-	case ActionClaim: // takes a Claim; see Claimed
+	case ActionClaim, ActionStart: // take a Claim; see Claimed and Started
 		return r, &TransitionError{HostKey: r.HostKey, From: r.Condition(), Action: d.Action}
 	}
 	n, err := r.begin(d.Action, now, Reason{d.Code, d.Reason})
@@ -297,6 +322,14 @@ func Apply(r Record, d Decision, now time.Time, p Policy) (Record, error) {
 		n.RestingAt, n.DueAt = now, d.CheckAt
 	case ActionWake:
 		n.RestingAt, n.DueAt = time.Time{}, d.CheckAt
+	case ActionStop:
+		if r.Starting() {
+			n.stopAgain(now, d, p)
+		} else {
+			n.stop(now, p)
+		}
+	case ActionConfirmStop:
+		n.confirmStop(now, p)
 	case ActionReplace:
 		n.ReplacedBy, n.DueAt = r.ReplacementID(), now
 	case ActionTerminate:
@@ -338,7 +371,7 @@ func (r *Record) ready(now time.Time, d Decision, p Policy) {
 	r.Threshold = now.Add(r.maxRuntime(p))
 	r.RuntimeEndsAt = r.Threshold
 	r.Registration = nil
-	r.ClaimFailures = 0
+	r.ClaimFailures, r.Stop = 0, nil
 	r.readyStandby(d)
 	r.forgetMarks()
 	r.DueAt = earliest(r.Threshold, d.CheckAt)
@@ -347,7 +380,7 @@ func (r *Record) ready(now time.Time, d Decision, p Policy) {
 // release frees the host of its run. A host known to be busy drains: its
 // threshold stays the end of its runtime until it is first seen not busy.
 func (r *Record) release(now time.Time, d Decision, p Policy) {
-	r.State = StateIdle
+	r.State, r.Stop = StateIdle, nil
 	r.unassign(now)
 	if d.HostFault {
 		r.ClaimFailures++
@@ -381,11 +414,17 @@ func (r *Record) pool(now time.Time, d Decision, p Policy) {
 	r.ReleasedAt, r.RuntimeEndsAt = time.Time{}, time.Time{}
 	r.Registration, r.RunnerName, r.GitHubRunnerID, r.JobsOf, r.Forks = nil, "", 0, "", false
 	waits := p.IdleTime
-	if r.Unused() {
+	switch {
+	case r.StopsNext():
+		waits = p.ClaimMargin // so that no run claims it
+	case r.Unused():
 		waits = p.WarmTime
 	}
 	r.Threshold = earliest(now.Add(waits), r.agesAt(p))
 	r.DueAt = p.RestLook(*r, now)
+	if r.StopsNext() {
+		r.DueAt = now
+	}
 	if d.StandsBy && d.Standby != nil {
 		r.Standby, r.RunnerName = d.Standby, RunnerName(r.Assignment, r.InstanceID)
 		r.DueAt = earliest(r.Threshold, now.Add(p.ReleasePoll))
@@ -397,7 +436,7 @@ func (r *Record) terminate(now time.Time) {
 	if r.Draining() { // a job ran on, and its end was not seen
 		releasedAt = now
 	}
-	r.State = StateTerminated
+	r.State, r.Stop = StateTerminated, nil
 	r.unassign(now)
 	r.Meter.End(releasedAt, now, hadRun)
 	r.RequestID = ""

@@ -12,6 +12,13 @@ import (
 	"github.com/remuda-ci/remuda/internal/store/dynamo"
 )
 
+// Needed are those of All that a fleet calls. Unless a pool stops its idle hosts, controld stops and starts none.
+func Needed(stops bool) []aws.Permission {
+	return slices.DeleteFunc(All(), func(p aws.Permission) bool {
+		return !stops && (p.Action == "ec2:StopInstances" || p.Action == "ec2:StartInstances")
+	})
+}
+
 // All are the actions that the adapters and controld itself call.
 func All() []aws.Permission {
 	return slices.Concat(dynamo.Actions(), sqs.Actions(), ec2.Actions(), ecs.Actions(), power.Actions(), aws.HostLogActions(), []aws.Permission{

@@ -12,8 +12,9 @@ import (
 
 // WarmPolicy is how many hosts that no run has used a pool keeps ready for the next run of any repository.
 type WarmPolicy struct {
-	// MinimumIdle hosts wait at any time.
+	// MinimumIdle hosts wait at any time, by Key of the configuration; empty: minimum_idle.
 	MinimumIdle int
+	Key         string
 	// Schedules may want more at their times; the first that holds counts.
 	Schedules []Period
 	// Lead is how long before it is wanted a host is launched, and how long before
@@ -116,7 +117,7 @@ func TopUp(p WarmPolicy, f WarmFacts, now time.Time) WarmDecision {
 
 // Wanted is how many hosts are wanted now or a lead from now, whichever is more, and by what.
 func (p WarmPolicy) Wanted(now time.Time) (int, string) {
-	most, of := p.MinimumIdle, "minimum_idle"
+	most, of := p.MinimumIdle, cmp.Or(p.Key, "minimum_idle")
 	for _, at := range []time.Time{now, now.Add(p.Lead)} {
 		if s, ok := Now(p.Schedules, at); ok && s.IdleCount > most {
 			most, of = s.IdleCount, fmt.Sprintf("schedule %s", s.Cron)

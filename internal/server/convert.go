@@ -52,6 +52,14 @@ func timestampOrNil(t time.Time) *timestamppb.Timestamp {
 	return timestamppb.New(t)
 }
 
+// stoppedSince is since when the machine of a host is to be stopped; zero: it is not.
+func stoppedSince(r lifecycle.Record) time.Time {
+	if r.Stop == nil {
+		return time.Time{}
+	}
+	return r.Stop.At
+}
+
 // instance is a host as callers see it: its record, and what its agent says.
 func (s *service) instance(r lifecycle.Record, report *lifecycle.Report) *remudav1.Instance {
 	i := &remudav1.Instance{
@@ -61,7 +69,7 @@ func (s *service) instance(r lifecycle.Record, report *lifecycle.Report) *remuda
 		InstanceType: r.InstanceType, Cpu: int32(r.CPU), MemoryMib: int32(r.MemoryMiB), Zone: r.Zone,
 		PooledTime: timestampOrNil(r.PooledAt), RestingTime: timestampOrNil(r.RestingAt), CreateTime: timestampOrNil(r.CreatedAt), UpdateTime: timestampOrNil(r.UpdatedAt),
 		HoldTime: timestampOrNil(r.Hold), Retiring: r.Retiring, RetiringReason: r.RetiringReason, InterruptionTime: timestampOrNil(r.InterruptionAt), Reason: r.Reason, ReasonCode: string(r.ReasonCode),
-		Hot: r.Hot(), OrphanTime: timestampOrNil(r.OrphanAt), IdleTime: timestampOrNil(r.IdleDetectedAt),
+		Hot: r.Hot(), StopTime: timestampOrNil(stoppedSince(r)), OrphanTime: timestampOrNil(r.OrphanAt), IdleTime: timestampOrNil(r.IdleDetectedAt),
 	}
 	i.Caches = s.caches(r)
 	if report == nil {

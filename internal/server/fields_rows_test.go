@@ -61,6 +61,10 @@ var fieldRows = []fieldRow{
 					Action: remudav1.Action_ACTION_LAUNCH, Reason: "warm pool full: 3 wanted (minimum_idle), 0 idle and 0 coming: 3 missing", Sweep: "warm",
 					ReasonCode: "warm_missing",
 				},
+				{
+					Action: remudav1.Action_ACTION_LAUNCH, Reason: "stopped hosts of pool full: 2 wanted (stopped.minimum), 0 idle and 0 coming: 2 missing", Sweep: "warm",
+					ReasonCode: "warm_missing",
+				},
 			},
 			Resources: []*remudav1.Resource{{Kind: "queue", Name: "remuda-large-spot", Change: remudav1.ResourceChange_RESOURCE_CHANGE_CREATED, Detail: "it is not there"}},
 		},
@@ -159,12 +163,12 @@ var fieldRows = []fieldRow{
 		did: pause.Pause{Pool: "full", From: at(1), By: "loopback", Reason: "done", Version: 2}, want: &remudav1.ResumePoolResponse{},
 	},
 	{
-		method: "ListPools", prepare: inOrder(hostOf7, hotHost, paused), req: &remudav1.ListPoolsRequest{PageSize: 1, PageToken: "default"},
+		method: "ListPools", prepare: inOrder(hostOf7, hotHost, stoppedHost, paused), req: &remudav1.ListPoolsRequest{PageSize: 1, PageToken: "default"},
 		want: &remudav1.ListPoolsResponse{NextPageToken: "full", Pools: []*remudav1.Pool{{
 			Name: "full", ResourceClasses: []string{"xlarge"}, UsageClasses: []remudav1.UsageClass{remudav1.UsageClass_USAGE_CLASS_SPOT}, AllowedInstanceTypes: []string{"c6i.*"},
 			Reuse: remudav1.Reuse_REUSE_SAME_OWNER, Privileged: true, MaxRuntime: durationpb.New(3 * time.Hour),
-			Counts:      []*remudav1.StateCount{{State: remudav1.State_STATE_RUNNING, Count: 1}, {State: remudav1.State_STATE_IDLE, Count: 1}},
-			PooledCount: 1, FreshCount: 1, HotCount: 1, WantedFreshCount: 3, Maximum: 7, HasMaximum: true,
+			Counts:      []*remudav1.StateCount{{State: remudav1.State_STATE_RUNNING, Count: 1}, {State: remudav1.State_STATE_IDLE, Count: 2}},
+			PooledCount: 1, FreshCount: 1, HotCount: 1, WantedFreshCount: 3, StoppedCount: 1, FreshStoppedCount: 1, WantedFreshStoppedCount: 2, Maximum: 7, HasMaximum: true,
 			Pause: &remudav1.Pause{BeginTime: stamp(1), Operator: "alice", Reason: "a new network"},
 		}}},
 	},

@@ -66,7 +66,8 @@ func newFieldWorld(t *testing.T) *fieldWorld {
 		o.Pools["full"] = fleet.Pool{
 			Name: "full", ResourceClasses: []string{"xlarge"}, UsageClasses: []lifecycle.UsageClass{lifecycle.UsageSpot}, InstanceTypes: []string{"c6i.*"},
 			Privileged: true, Maximum: new(7), Policy: times, Caches: []cache.Spec{goCache},
-			Warm: &fleet.WarmPool{Spec: lifecycle.Spec{ResourceClass: "xlarge", UsageClass: lifecycle.UsageSpot}, Policy: policy.WarmPolicy{MinimumIdle: 3}},
+			Warm:    &fleet.WarmPool{Spec: lifecycle.Spec{ResourceClass: "xlarge", UsageClass: lifecycle.UsageSpot}, Policy: policy.WarmPolicy{MinimumIdle: 3}},
+			Stopped: &fleet.WarmPool{Spec: lifecycle.Spec{ResourceClass: "xlarge", UsageClass: lifecycle.UsageOnDemand}, Policy: policy.WarmPolicy{MinimumIdle: 2, Key: "stopped.minimum"}},
 		}
 		o.Services = &services.Options{Store: o.Store.(*hosts).Store, Scaler: c, Services: map[string]services.Service{
 			"film":   {Name: "film", Region: "eu-west-1", Cluster: "runners", ECSService: "films", Backlog: c, Policy: policy.ServicePolicy{Maximum: 2, BacklogPerRunner: 10, IdleChecks: 5}},
@@ -114,6 +115,7 @@ func serving(id string) lifecycle.Record {
 		Hardware: lifecycle.Hardware{ResourceClass: "xlarge", UsageClass: lifecycle.UsageSpot, InstanceType: "c6i.xlarge", CPU: 4, MemoryMiB: 8192, Zone: "eu-west-1a"},
 		Hold:     at(4), Retiring: true, RetiringReason: "a new image", InterruptionAt: at(5), Reason: "it serves", ReasonCode: "served", OrphanAt: at(6), IdleDetectedAt: at(7),
 		Caches: heldCaches,
+		Stop:   &lifecycle.Stop{At: at(8)},
 	}
 }
 
@@ -161,7 +163,7 @@ func instanceOf7() *remudav1.Instance {
 		Assignment: 4, Threshold: stamp(1), ResourceClass: "xlarge", UsageClass: remudav1.UsageClass_USAGE_CLASS_SPOT, InstanceType: "c6i.xlarge", Cpu: 4, MemoryMib: 8192,
 		Zone: "eu-west-1a", Signal: remudav1.Signal_SIGNAL_UD_REG_OK, HeartbeatTime: recently, Busy: true, CreateTime: stamp(2), UpdateTime: stamp(3),
 		Reason: "it serves", ReasonCode: "served", Labels: []string{"gpu"}, Healthy: true, HoldTime: stamp(4), Retiring: true, RetiringReason: "a new image", InterruptionTime: stamp(5), Detail: "listening",
-		OrphanTime: stamp(6), IdleTime: stamp(7), CacheBytes: 9,
+		OrphanTime: stamp(6), IdleTime: stamp(7), CacheBytes: 9, StopTime: stamp(8),
 		Caches: []*remudav1.HostCache{{Key: goCache.Key(repository), Name: "go", Bytes: 8, CommitTime: stamp(8)}},
 	}
 }
@@ -275,6 +277,13 @@ func reasons(id string) func(f *fieldWorld) any {
 // hotHost is the host i-2, which waits in the pool.
 func hotHost(f *fieldWorld) {
 	f.host(pooled("i-2"), lifecycle.Report{HeartbeatAt: time.Now(), Assignment: 1})
+}
+
+// stoppedHost is the host i-3, which no run has used and whose machine is stopped.
+func stoppedHost(f *fieldWorld) {
+	r := pooled("i-3")
+	r.Standby, r.Stop = nil, &lifecycle.Stop{At: at(4), StoppedAt: at(5)}
+	f.host(r, lifecycle.Report{})
 }
 
 // hotInstance is that host as callers see it.

@@ -77,6 +77,7 @@ func (s *service) ListPools(ctx context.Context, req *remudav1.ListPoolsRequest)
 		}
 		pool := poolMessage(name, pools[name], counts[name])
 		pool.WantedFreshCount, pool.Pause = int32(s.fleet.WarmWanted(name, now)), pauseMessage(pause)
+		pool.WantedFreshStoppedCount = int32(s.fleet.StoppedWanted(name, now))
 		resp.Pools = append(resp.Pools, pool)
 	}
 	return resp, nil
@@ -112,4 +113,5 @@ func addCounts(pool *remudav1.Pool, count fleet.Counts) {
 		}
 	}
 	pool.PooledCount, pool.FreshCount, pool.HotCount = int32(count.Pooled), int32(count.Fresh), int32(count.Hot)
+	pool.StoppedCount, pool.FreshStoppedCount = int32(count.Stopped), int32(count.FreshStopped)
 }

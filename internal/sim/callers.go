@@ -64,7 +64,7 @@ func (l *life) beginCallers() {
 		if !l.Chaos {
 			return
 		}
-		if len(l.Living())-l.hotHosts() < l.Config.Hosts {
+		if len(l.Living())-l.hotHosts()-l.stoppedHosts() < l.Config.Hosts {
 			l.newRun()
 		}
 		l.After(l.Exp(mean, 5*time.Minute), again)

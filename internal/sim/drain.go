@@ -9,11 +9,11 @@ import (
 	"github.com/remuda-ci/remuda/internal/sim/world"
 )
 
-// drainLives: in every eighth life operators drain hosts, a pool and the whole fleet.
+// drainLives: in every eighth life operators drain hosts, a pool and the whole fleet; and in every other one with stopped hosts.
 const drainLives = 8
 
 func (l *life) drains() {
-	if l.Config.Seed%drainLives != 7 {
+	if l.Config.Seed%drainLives != 7 && !(l.stopping() && l.Config.Seed%40 == 30) {
 		return
 	}
 	const mean = 3 * time.Minute

@@ -6,10 +6,10 @@ import (
 	"github.com/remuda-ci/remuda/internal/sim/engine"
 )
 
-// holdLives: in every fifth life operators hold the whole fleet.
+// holdLives: in every fifth life operators hold the whole fleet; and in those with stopped hosts.
 const holdLives = 5
 
-func (l *life) holding() bool { return l.Config.Seed%holdLives == 2 }
+func (l *life) holding() bool { return l.Config.Seed%holdLives == 2 || l.stopping() }
 
 // fleetHolds has operators hold the fleet and lift the hold. A hold that is not lifted
 // expires.

@@ -21,9 +21,11 @@ type life struct {
 	replicas []*replica
 	starts   int             // of replicas
 	warm     *fleet.WarmPool // nil: no pool has warm hosts
-	labels   int             // of hosts in standby, so far
-	workload workload
-	script   *script // of a story; else nil
+	// freshStopped: nil: no pool launches hosts to have them stopped.
+	freshStopped *fleet.WarmPool
+	labels       int // of hosts in standby, so far
+	workload     workload
+	script       *script // of a story; else nil
 }
 
 func newLife(c engine.Config) *life {
@@ -70,6 +72,7 @@ func (l *life) configure() {
 	l.heat()
 	l.calmDown()
 	l.keepCaches()
+	l.stopIdle()
 	l.poolJobs()
 	l.Pausing = l.pausing()
 	l.Metering = l.Config.Seed%meteringLives == 5
@@ -115,6 +118,9 @@ func (l *life) begin() {
 func (l *life) endChaos() {
 	if l.warm != nil {
 		l.warm.Policy.MinimumIdle = 0
+	}
+	if l.freshStopped != nil {
+		l.freshStopped.Policy.MinimumIdle = 0
 	}
 	l.endPoolJobs()
 	l.rightClocks()

@@ -40,7 +40,7 @@ func (l *life) leftover() []string {
 	var left []string
 	far := l.Now.Add(100 * 365 * 24 * time.Hour)
 	for _, q := range engine.Must1(l.Truth.DueRequests(engine.Background, far, lifecycle.PageOf{})).Items {
-		if q.Kind == lifecycle.RequestWarm {
+		if q.Kind == lifecycle.RequestWarm || q.Kind == lifecycle.RequestStopped {
 			continue // it exists while the configuration gives its pool warm hosts
 		}
 		left = append(left, "request "+world.RequestLine(q))

@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -41,6 +42,7 @@ type pool struct {
 	Maximum         *int                   `json:"maximum,omitempty"`
 	Policy          numbers                `json:"policy"`
 	Warm            *warm                  `json:"warm,omitempty"`
+	Stopped         *warm                  `json:"stopped,omitempty"`
 }
 
 // numbers is a lifecycle.Policy.
@@ -54,6 +56,9 @@ type numbers struct {
 	WarmTime          time.Duration         `json:"warmTime"`
 	RestAfter         time.Duration         `json:"restAfter"`
 	Awake             int                   `json:"awake"`
+	StoppedMaximum    int                   `json:"stoppedMaximum,omitempty"`
+	StopsFresh        bool                  `json:"stopsFresh,omitempty"`
+	StoppedTime       time.Duration         `json:"stoppedTime,omitempty"`
 	Silence           time.Duration         `json:"silence"`
 	ExternalTimeout   time.Duration         `json:"externalTimeout"`
 	UnattendedTimeout time.Duration         `json:"unattendedTimeout"`
@@ -73,6 +78,7 @@ type numbers struct {
 // warm is a policy.WarmPolicy, as far as answers depend on it.
 type warm struct {
 	MinimumIdle int           `json:"minimumIdle"`
+	Key         string        `json:"key,omitempty"`
 	Schedules   []period      `json:"schedules,omitempty"`
 	Lead        time.Duration `json:"lead"`
 }
@@ -173,17 +179,21 @@ func scopeOf(o fleet.Options) func(string) string {
 }
 
 func poolOf(p fleet.Pool) pool {
-	of := pool{
+	return pool{
 		Name: p.Name, ResourceClasses: p.ResourceClasses, UsageClasses: p.UsageClasses, InstanceTypes: p.InstanceTypes,
 		Privileged: p.Privileged, DefaultLabels: p.DefaultLabels, Maximum: p.Maximum, Policy: numbers(p.Policy),
+		Warm: aheadOf(p.Warm), Stopped: aheadOf(p.Stopped),
 	}
-	if p.Warm == nil {
-		return of
+}
+
+// aheadOf is what a pool launches ahead of need; nil: nothing.
+func aheadOf(p *fleet.WarmPool) *warm {
+	if p == nil {
+		return nil
 	}
-	w := p.Warm.Policy
-	of.Warm = &warm{MinimumIdle: w.MinimumIdle, Lead: w.Lead}
-	for _, s := range w.Schedules {
-		of.Warm.Schedules = append(of.Warm.Schedules, period{s.Cron, s.TimeZone, s.IdleCount, s.Eviction})
+	of := &warm{MinimumIdle: p.Policy.MinimumIdle, Key: p.Policy.Key, Lead: p.Policy.Lead}
+	for _, s := range p.Policy.Schedules {
+		of.Schedules = append(of.Schedules, period{s.Cron, s.TimeZone, s.IdleCount, s.Eviction})
 	}
 	return of
 }
@@ -246,16 +256,24 @@ func (p pool) pool() (fleet.Pool, error) {
 		Name: p.Name, ResourceClasses: p.ResourceClasses, UsageClasses: p.UsageClasses, InstanceTypes: p.InstanceTypes,
 		Privileged: p.Privileged, DefaultLabels: p.DefaultLabels, Maximum: p.Maximum, Policy: lifecycle.Policy(p.Policy),
 	}
-	if p.Warm == nil {
-		return made, nil
+	var err, wrong error
+	made.Warm, err = p.Warm.pool()
+	made.Stopped, wrong = p.Stopped.pool()
+	return made, errors.Join(err, wrong)
+}
+
+// pool is what a pool launches ahead of need; nil: nothing.
+func (w *warm) pool() (*fleet.WarmPool, error) {
+	if w == nil {
+		return nil, nil
 	}
-	made.Warm = &fleet.WarmPool{Policy: policy.WarmPolicy{MinimumIdle: p.Warm.MinimumIdle, Lead: p.Warm.Lead}}
-	for _, s := range p.Warm.Schedules {
+	made := &fleet.WarmPool{Policy: policy.WarmPolicy{MinimumIdle: w.MinimumIdle, Key: w.Key, Lead: w.Lead}}
+	for _, s := range w.Schedules {
 		read, err := policy.ParsePeriod(s.Cron, s.TimeZone, s.IdleCount, s.Eviction)
 		if err != nil {
-			return made, err
+			return nil, err
 		}
-		made.Warm.Policy.Schedules = append(made.Warm.Policy.Schedules, read)
+		made.Policy.Schedules = append(made.Policy.Schedules, read)
 	}
 	return made, nil
 }

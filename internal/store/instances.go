@@ -31,13 +31,24 @@ var Instances = define(Spec[lifecycle.Record]{
 		{"pool", func(r *lifecycle.Record) Value { return TextValue(r.Pool) }},
 		{"resource_class", func(r *lifecycle.Record) Value { return TextValue(r.ResourceClass) }},
 		{"usage_class", func(r *lifecycle.Record) Value { return TextValue(string(r.UsageClass)) }},
-		{"trust_key", func(r *lifecycle.Record) Value { return TextValue(r.TrustKey) }},
+		{"trust_key", func(r *lifecycle.Record) Value { return TextValue(poolGroup(r)) }},
 		{"pooled_at", func(r *lifecycle.Record) Value { return TimeIf(!r.PooledAt.IsZero(), r.PooledAt) }},
 		{Due, func(r *lifecycle.Record) Value { return TimeIf(!r.DueAt.IsZero(), r.DueAt) }},
 	},
 	Indexes: []*Index{InstancesByKey, InstancesByRun, InstancesByPool, InstancesByDue},
 	SQL:     Table{Name: "instances"}, Dynamo: Table{Name: "instances"},
 })
+
+// stoppedGroup stands in the index by pool in place of the trust key of a stopped host, so that who looks for hosts that wait meets none
+// of these. No trust key has a space.
+const stoppedGroup = "stopped hosts"
+
+func poolGroup(r *lifecycle.Record) string {
+	if r.Stopped() {
+		return stoppedGroup
+	}
+	return r.TrustKey
+}
 
 // CreateInstance writes a new record: ErrExists if the host key is taken.
 func (s Store) CreateInstance(ctx context.Context, r lifecycle.Record) error {
@@ -100,6 +111,15 @@ func (s Store) newestPooled(ctx context.Context, of Query, pool string, q lifecy
 	of.Index, of.Newest, of.Page = InstancesByPool, true, lifecycle.PageOf{Limit: limit}
 	of.Partitions = [][]string{{pool, q.ResourceClass, string(q.UsageClass), trustKey}}
 	page, err := list(ctx, s, Instances, of)
+	return page.Items, err
+}
+
+// StoppedInstances lists the stopped hosts of a pool and queue, of whatever trust key, at most limit, the shortest pooled first.
+func (s Store) StoppedInstances(ctx context.Context, pool string, q lifecycle.QueueName, limit int) ([]lifecycle.Record, error) {
+	page, err := list(ctx, s, Instances, Query{
+		Op: "stopped_instances", Index: InstancesByPool, Newest: true,
+		Partitions: [][]string{{pool, q.ResourceClass, string(q.UsageClass), stoppedGroup}}, Page: lifecycle.PageOf{Limit: limit},
+	})
 	return page.Items, err
 }
 

@@ -9,8 +9,11 @@ import (
 // HostsOf names a group of hosts.
 type HostsOf struct {
 	Pool  string
-	State lifecycle.State
+	State lifecycle.State // or HostStopped
 }
+
+// HostStopped is the state of idle hosts whose machines are stopped, or about to be.
+const HostStopped lifecycle.State = "stopped"
 
 var hostsDesc = prometheus.NewDesc("remuda_hosts", "Living hosts when they were last counted, at most 30 seconds ago.", []string{"state", "pool"}, nil)
 

@@ -76,19 +76,24 @@ type EC2 struct {
 	aged      map[string]bool // images that are deprecated
 	dying     *ec2Error       // why instances that are launched end at once
 	dead      map[string]ec2Error
-	denied    map[string]string     // the action that is missing, by operation
-	templates map[string]url.Values // tags, by launch template
+	ended     map[string]bool // by TerminateInstances
+	// startShort: there is no capacity to start a stopped instance.
+	startShort bool
+	denied     map[string]string     // the action that is missing, by operation
+	templates  map[string]url.Values // tags, by launch template
 }
 
 // Install puts the hooks into a proxy in front of moto.
 func Install(p *awstest.Proxy) *EC2 {
 	e := &EC2{
-		tokens: map[string]remembered{}, deleted: map[string]map[string]bool{}, hidden: map[string]bool{}, profiles: map[string]string{}, impaired: map[string]bool{}, aged: map[string]bool{}, dead: map[string]ec2Error{}, denied: map[string]string{}, templates: map[string]url.Values{},
+		tokens: map[string]remembered{}, deleted: map[string]map[string]bool{}, hidden: map[string]bool{}, profiles: map[string]string{}, impaired: map[string]bool{}, aged: map[string]bool{}, dead: map[string]ec2Error{}, ended: map[string]bool{}, denied: map[string]string{}, templates: map[string]url.Values{},
 	}
 	for operation, hook := range map[string]awstest.Hook{
 		"CreateFleet":                    e.permitted(e.createFleet),
 		"RunInstances":                   e.permitted(carriedOut),
-		"TerminateInstances":             e.permitted(carriedOut),
+		"TerminateInstances":             e.permitted(e.terminate),
+		"StartInstances":                 e.start,
+		"StopInstances":                  e.stop,
 		"CreateLaunchTemplate":           e.createLaunchTemplate,
 		"DescribeLaunchTemplates":        e.describeTemplates,
 		"CreateLaunchTemplateVersion":    e.createVersion,

@@ -10,9 +10,10 @@ import (
 )
 
 // Pools is a row for each pool. ARRIVING are the hosts that are created or claimed, and of the idle ones RELEASING are
-// those that are not free to be taken yet. FRESH compares with what its warm pool wants.
+// those that are not free to be taken yet. FRESH compares with what its warm pool wants, and STOPPED has in parentheses how many
+// hosts that no run has used are stopped, of how many that are wanted.
 func Pools(pools []*remudav1.Pool, now time.Time, wide bool) table.Table {
-	t := table.Table{Head: []string{"POOL", "RUNNING", "ARRIVING", "RELEASING", "POOLED", "HOT", "FRESH", "MAXIMUM", "PAUSED"}}
+	t := table.Table{Head: []string{"POOL", "RUNNING", "ARRIVING", "RELEASING", "POOLED", "HOT", "FRESH", "STOPPED", "MAXIMUM", "PAUSED"}}
 	if wide {
 		t.Head = append(t.Head, "CLASSES", "USAGE", "TYPES", "REUSE", "PRIVILEGED", "MAX RUNTIME", "PAUSED BY", "WHY")
 	}
@@ -20,8 +21,8 @@ func Pools(pools []*remudav1.Pool, now time.Time, wide bool) table.Table {
 		count := counts(p)
 		arriving := count[remudav1.State_STATE_CREATED] + count[remudav1.State_STATE_CLAIMED]
 		row := table.Row(p.GetName(), fmt.Sprint(count[remudav1.State_STATE_RUNNING]), fmt.Sprint(arriving),
-			fmt.Sprint(count[remudav1.State_STATE_IDLE]-p.GetPooledCount()), fmt.Sprint(p.GetPooledCount()), fmt.Sprint(p.GetHotCount()))
-		row = append(row, fresh(p))
+			fmt.Sprint(count[remudav1.State_STATE_IDLE]-p.GetPooledCount()-p.GetStoppedCount()), fmt.Sprint(p.GetPooledCount()), fmt.Sprint(p.GetHotCount()))
+		row = append(row, fresh(p), stoppedOf(p))
 		row = append(row, table.Cell{Text: maximum(p)}, paused(p, clock{now, wide}))
 		if wide {
 			row = append(row, table.Row(strings.Join(p.GetResourceClasses(), ","), usages(p), strings.Join(p.GetAllowedInstanceTypes(), ","),
@@ -48,6 +49,18 @@ func fresh(p *remudav1.Pool) table.Cell {
 	c := table.Cell{Text: fmt.Sprintf("%d/%d", p.GetFreshCount(), p.GetWantedFreshCount())}
 	if p.GetFreshCount() < p.GetWantedFreshCount() {
 		c.Style = table.Warn
+	}
+	return c
+}
+
+// stoppedOf is "3 (1/2)" where the pool wants fresh hosts that are stopped, and their number where it wants none.
+func stoppedOf(p *remudav1.Pool) table.Cell {
+	c := table.Cell{Text: fmt.Sprint(p.GetStoppedCount())}
+	if wanted, has := p.GetWantedFreshStoppedCount(), p.GetFreshStoppedCount(); wanted > 0 {
+		c.Text += fmt.Sprintf(" (%d/%d)", has, wanted)
+		if has < wanted {
+			c.Style = table.Warn
+		}
 	}
 	return c
 }

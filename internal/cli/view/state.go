@@ -19,6 +19,7 @@ const (
 	pooled    = "pooled"
 	hot       = "hot"
 	resting   = "resting"
+	stopped   = "stopped"
 	ended     = "ended"
 )
 
@@ -32,7 +33,7 @@ const (
 )
 
 // States are all short states and marks, for filters.
-var States = []string{created, running, claimed, releasing, pooled, hot, resting, ended, held, interrupted, retiring, orphan, unhealthy}
+var States = []string{created, running, claimed, releasing, pooled, hot, resting, stopped, ended, held, interrupted, retiring, orphan, unhealthy}
 
 // State is the short state of a host.
 func State(h *remudav1.Instance) string {
@@ -53,6 +54,8 @@ func State(h *remudav1.Instance) string {
 
 func idle(h *remudav1.Instance) string {
 	switch {
+	case h.GetStopTime() != nil:
+		return stopped
 	case h.GetHot():
 		return hot
 	case h.GetRestingTime() != nil:
@@ -78,7 +81,7 @@ func Marks(h *remudav1.Instance, now time.Time) []string {
 	add(h.GetInterruptionTime() != nil, interrupted)
 	add(h.GetRetiring(), retiring)
 	add(h.GetOrphanTime() != nil, orphan)
-	add(!h.GetHealthy() && h.GetHeartbeatTime() != nil, unhealthy) // a host that boots has not reported yet
+	add(!h.GetHealthy() && h.GetHeartbeatTime() != nil && State(h) != stopped, unhealthy) // a host that boots has not reported yet
 	return marks
 }
 
@@ -97,7 +100,7 @@ func stateCell(h *remudav1.Instance, now time.Time) table.Cell {
 		style = table.Bad
 	case len(marks) > 0:
 		style = table.Warn
-	case short == running, short == hot, short == pooled, short == resting:
+	case short == running, short == hot, short == pooled, short == resting, short == stopped:
 		style = table.Good
 	case short == ended:
 		style = table.Faint
@@ -110,6 +113,8 @@ func since(h *remudav1.Instance) time.Time {
 	switch {
 	case State(h) == created:
 		return at(h.GetCreateTime())
+	case State(h) == stopped:
+		return at(h.GetStopTime())
 	case h.GetPooledTime() != nil:
 		return at(h.GetPooledTime())
 	}
@@ -119,6 +124,7 @@ func since(h *remudav1.Instance) time.Time {
 // deadlines are the names of a state's threshold.
 var deadlines = map[string]string{
 	created: "creation timeout", claimed: "claim timeout", running: "maximum runtime", releasing: "release timeout", pooled: "idle end", hot: "idle end", resting: "idle end",
+	stopped: "stopped end",
 }
 
 // next is the next event of a host that is known, and when: what EC2 announced, the end of a hold, or the deadline of its

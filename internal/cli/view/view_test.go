@@ -49,6 +49,7 @@ func fleet() []*remudav1.Instance {
 		alive(&remudav1.Instance{InstanceId: "i-pool", State: idle, PooledTime: in(-70 * time.Second), Repository: "acme/app", Threshold: in(4 * time.Minute)}),
 		alive(&remudav1.Instance{InstanceId: "i-hot", State: idle, PooledTime: in(-26 * time.Hour), Hot: true, Threshold: in(50 * time.Hour), HoldTime: in(-time.Hour)}),
 		alive(&remudav1.Instance{InstanceId: "i-rests", State: idle, PooledTime: in(-time.Hour), RestingTime: in(-time.Minute), Threshold: in(time.Hour)}),
+		{InstanceId: "i-stops", Pool: "default", State: idle, PooledTime: in(-time.Hour), StopTime: in(-20 * time.Minute), Threshold: in(23 * time.Hour)},
 		{InstanceId: "i-lost", Pool: "default", State: idle, PooledTime: in(-time.Hour), HeartbeatTime: in(-time.Hour), OrphanTime: in(-time.Minute), Threshold: in(time.Second)},
 		{InstanceId: "i-over", Pool: "default", State: terminated, Repository: "acme/app", UpdateTime: in(-time.Hour), Threshold: in(time.Hour), Retiring: true},
 		{InstanceId: "i-slot", Pool: "builds", State: running, Repository: "acme/app", RunId: "turn:builds:3", RunAttempt: 1, Healthy: true, HeartbeatTime: in(0), UpdateTime: in(time.Second), Threshold: in(time.Hour)},
@@ -86,6 +87,7 @@ i-lost   pooled,orphan,unhealthy  default  -           -              -      no 
 i-pool   pooled                   default  acme/app    -              -      no    1m     idle end in 4m
 i-hot    hot                      default  -           -              -      no    1d2h   idle end in 2d2h
 i-rests  resting                  default  -           -              -      no    1h     idle end in 1h
+i-stops  stopped                  default  -           -              -      no    20m    stopped end in 23h
 i-over   ended                    default  acme/app    -              -      no    1h     -
 `
 	hosts := view.Filter{}.Apply(fleet(), now)
@@ -160,7 +162,7 @@ func TestFilter(t *testing.T) {
 // What is on a terminal in color: red needs a person, yellow is on its way out.
 func TestStateColors(t *testing.T) {
 	want := map[string]table.Style{
-		"running": table.Good, "pooled": table.Good, "hot": table.Good, "resting": table.Good, "created": table.Plain, "claimed": table.Plain, "releasing": table.Plain,
+		"running": table.Good, "pooled": table.Good, "hot": table.Good, "resting": table.Good, "stopped": table.Good, "created": table.Plain, "claimed": table.Plain, "releasing": table.Plain,
 		"ended": table.Faint, "running,interrupted": table.Warn, "running,held,retiring": table.Warn, "pooled,orphan,unhealthy": table.Bad,
 	}
 	for _, row := range view.Hosts(fleet(), now, false).Rows {
@@ -188,14 +190,14 @@ acme/shop   41             1        1/2    1     default  4m     creation timeou
 func TestPools(t *testing.T) {
 	pools := []*remudav1.Pool{
 		{Name: "builds", ResourceClasses: []string{"large", "xlarge"}, Maximum: 20, HasMaximum: true, UsageClasses: []remudav1.UsageClass{1, 2}, AllowedInstanceTypes: []string{"c5.*"},
-			Reuse: remudav1.Reuse_REUSE_SAME_REPOSITORY, MaxRuntime: durationpb.New(2 * time.Hour), PooledCount: 3, FreshCount: 1, WantedFreshCount: 2, HotCount: 2,
-			Counts: []*remudav1.StateCount{{State: running, Count: 4}, {State: created, Count: 1}, {State: claimed, Count: 2}, {State: idle, Count: 5}}},
+			Reuse: remudav1.Reuse_REUSE_SAME_REPOSITORY, MaxRuntime: durationpb.New(2 * time.Hour), PooledCount: 3, FreshCount: 1, WantedFreshCount: 2, HotCount: 2, StoppedCount: 1, FreshStoppedCount: 1, WantedFreshStoppedCount: 2,
+			Counts: []*remudav1.StateCount{{State: running, Count: 4}, {State: created, Count: 1}, {State: claimed, Count: 2}, {State: idle, Count: 6}}},
 		{Name: "default", ResourceClasses: []string{"large"}, Pause: &remudav1.Pause{BeginTime: in(-5 * time.Minute), Operator: "alice", Reason: "a new image"}, MaxRuntime: durationpb.New(time.Hour)},
 	}
 	const want = `
-POOL     RUNNING  ARRIVING  RELEASING  POOLED  HOT  FRESH  MAXIMUM  PAUSED
-builds   4        3         2          3       2    1/2    20       no
-default  0        0         0          0       0    0      any      5m
+POOL     RUNNING  ARRIVING  RELEASING  POOLED  HOT  FRESH  STOPPED  MAXIMUM  PAUSED
+builds   4        3         2          3       2    1/2    1 (1/2)  20       no
+default  0        0         0          0       0    0      0        any      5m
 `
 	compare(t, want, text(t, view.Pools(pools, now, false)))
 	if wide := text(t, view.Pools(pools, now, true)); !strings.Contains(wide, "large,xlarge  on-demand,spot  c5.*   same repository  false       2h") ||

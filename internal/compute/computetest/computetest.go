@@ -17,6 +17,8 @@ type Compute interface {
 	Launched(ctx context.Context, order lifecycle.LaunchOrder) ([]lifecycle.Machine, error)
 	Describe(ctx context.Context, instanceIDs []string) ([]lifecycle.Machine, error)
 	List(ctx context.Context, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Machine], error)
+	Stop(ctx context.Context, instanceID string) error
+	Start(ctx context.Context, instanceID string) error
 	Terminate(ctx context.Context, instanceIDs []string) error
 }
 
@@ -53,6 +55,9 @@ func Run(t *testing.T, open func(t *testing.T, capacity Capacity) Cloud) {
 		{"an operator's tag keeps scale-down from a machine", nil, testBypass},
 		{"terminate is idempotent", nil, testTerminate},
 		{"a terminated machine does not come back", nil, testNoRevival},
+		{"a machine is stopped and started", nil, testStop},
+		{"a stopped machine ends", nil, testStoppedEnds},
+		{"an unknown machine is not started", nil, testStopUnknown},
 		{"the next type is taken when one is full", Capacity{types[0]: 1}, testFallThrough},
 		{"a shortage gives what there is", Capacity{"*": 2}, testShortage},
 		{"a shortage stays what it was", Capacity{"*": 1}, testShortageRepeat},

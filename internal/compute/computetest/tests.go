@@ -26,6 +26,9 @@ func localTypes() []string {
 // ignoreState sets aside what goes on changing while a machine boots and ends.
 var ignoreState = cmpopts.IgnoreFields(lifecycle.Machine{}, "State", "EndReason", "EndedAt")
 
+// ignoreLaunchTime: EC2 counts from the last start.
+var ignoreLaunchTime = cmpopts.IgnoreFields(lifecycle.Machine{}, "LaunchedAt")
+
 func testLaunch(t *testing.T, c Cloud) {
 	machines := launch(t, c.First, order("q", 1, 2))
 	want := lifecycle.Machine{

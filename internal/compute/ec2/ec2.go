@@ -52,6 +52,8 @@ type API interface {
 	DescribeInstanceStatus(context.Context, *service.DescribeInstanceStatusInput, ...func(*service.Options)) (*service.DescribeInstanceStatusOutput, error)
 	DescribeInstanceTypes(context.Context, *service.DescribeInstanceTypesInput, ...func(*service.Options)) (*service.DescribeInstanceTypesOutput, error)
 	TerminateInstances(context.Context, *service.TerminateInstancesInput, ...func(*service.Options)) (*service.TerminateInstancesOutput, error)
+	StopInstances(context.Context, *service.StopInstancesInput, ...func(*service.Options)) (*service.StopInstancesOutput, error)
+	StartInstances(context.Context, *service.StartInstancesInput, ...func(*service.Options)) (*service.StartInstancesOutput, error)
 
 	// RunInstances is called with DryRun alone.
 	RunInstances(context.Context, *service.RunInstancesInput, ...func(*service.Options)) (*service.RunInstancesOutput, error)
@@ -243,6 +245,8 @@ func Actions() []aws.Permission {
 		{Action: "kms:ReEncryptTo", Role: aws.RoleControld, On: aws.OnVolumeKeys, Why: "the same"},
 		{Action: "kms:CreateGrant", Role: aws.RoleControld, On: aws.OnVolumeGrants, Why: "EC2 may use the key for as long as the volume is attached"},
 		{Action: "ec2:TerminateInstances", Role: aws.RoleControld, On: aws.OnMachines, Why: "end hosts; only those with the tag of the fleet"},
+		{Action: "ec2:StopInstances", Role: aws.RoleControld, On: aws.OnMachines, Why: "stop idle hosts of pools with stopped; only those with the tag of the fleet. Without such pools it is left out"},
+		{Action: "ec2:StartInstances", Role: aws.RoleControld, On: aws.OnMachines, Why: "start stopped hosts for a run; the same"},
 		{Action: "ec2:DescribeInstances", Role: aws.RoleControld, On: aws.OnAll, Why: "look for the machines of a launch, of hosts, and of the fleet"},
 		{Action: "ec2:DescribeInstanceStatus", Role: aws.RoleControld, On: aws.OnAll, Why: "see whether a silent host is impaired"},
 		{Action: "ec2:DescribeInstanceTypes", Role: aws.RoleControld, On: aws.OnAll, Why: "learn the vCPU and memory of a type that the catalogue lacks"},

@@ -89,8 +89,8 @@ func tagged(id string, tags map[string]string) lifecycle.Machine {
 	}
 }
 
-// state: a stopped instance, which only a person's hand can make of a host, does
-// no work and does not end by itself: it counts as one that runs and is broken.
+// state is that of the machine. One that is stopped is impaired too, unless its record says that it was to be stopped:
+// a person's hand can do that to any host, which does no work then, and does not end by itself.
 func state(s *types.InstanceState) (state lifecycle.MachineState, impaired bool) {
 	if s == nil {
 		return lifecycle.MachinePending, false
@@ -98,12 +98,14 @@ func state(s *types.InstanceState) (state lifecycle.MachineState, impaired bool)
 	switch s.Name {
 	case types.InstanceStateNamePending:
 		return lifecycle.MachinePending, false
-	case types.InstanceStateNameShuttingDown, types.InstanceStateNameStopping:
+	case types.InstanceStateNameShuttingDown:
 		return lifecycle.MachineEnding, false
+	case types.InstanceStateNameStopping:
+		return lifecycle.MachineStopping, false
 	case types.InstanceStateNameTerminated:
 		return lifecycle.MachineGone, false
 	case types.InstanceStateNameStopped:
-		return lifecycle.MachineRunning, true
+		return lifecycle.MachineStopped, true
 	}
 	return lifecycle.MachineRunning, false
 }

@@ -5,6 +5,7 @@ package memory
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -31,6 +32,8 @@ type Compute struct {
 	opts     Options
 	plans    map[string]placement.Plan    // by token
 	machines map[string]lifecycle.Machine // by id; ended ones stay, gone
+	// startShort: no stopped machine can be started.
+	startShort bool
 }
 
 // New returns an empty cloud.
@@ -50,7 +53,7 @@ func (c *Compute) Clone() *Compute {
 	defer c.mu.Unlock()
 	opts := c.opts
 	opts.Capacity, opts.SpotCapacity = maps.Clone(opts.Capacity), maps.Clone(opts.SpotCapacity)
-	return &Compute{opts: opts, plans: maps.Clone(c.plans), machines: maps.Clone(c.machines)}
+	return &Compute{opts: opts, plans: maps.Clone(c.plans), machines: maps.Clone(c.machines), startShort: c.startShort}
 }
 
 // SetCapacity changes what the cloud has to give from now on.
@@ -188,6 +191,69 @@ func (c *Compute) List(ctx context.Context, page lifecycle.PageOf) (lifecycle.Pa
 	}
 	items := rest[:page.Size()]
 	return lifecycle.Page[lifecycle.Machine]{Items: items, Next: items[len(items)-1].InstanceID}, nil
+}
+
+// SetStartShort sets whether there is no capacity to start a stopped machine.
+func (c *Compute) SetStartShort(short bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.startShort = short
+}
+
+// Halt makes a stopping machine stopped. It reports whether there was one.
+func (c *Compute) Halt(id string) bool {
+	return c.change(id, func(m *lifecycle.Machine) bool {
+		stopping := m.State == lifecycle.MachineStopping
+		if stopping {
+			m.State = lifecycle.MachineStopped
+		}
+		return stopping
+	})
+}
+
+// Stop begins to stop a machine. With SlowEnd it is stopping until Halt.
+func (c *Compute) Stop(ctx context.Context, instanceID string) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("stop machine %s: %w", instanceID, err)
+	}
+	c.change(instanceID, func(m *lifecycle.Machine) bool {
+		if m.State != lifecycle.MachineRunning && m.State != lifecycle.MachinePending {
+			return false
+		}
+		m.State = lifecycle.MachineStopped
+		if c.opts.SlowEnd {
+			m.State = lifecycle.MachineStopping
+		}
+		return true
+	})
+	return nil
+}
+
+// Start begins to start a stopped machine, which is pending until Boot.
+func (c *Compute) Start(ctx context.Context, instanceID string) (err error) {
+	what := "start machine " + instanceID
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	known := c.change(instanceID, func(m *lifecycle.Machine) bool {
+		switch m.State {
+		case lifecycle.MachineStopped:
+			if c.startShort {
+				err = &lifecycle.ShortageError{Ordered: 1, Reason: "no capacity to start " + instanceID}
+				return true
+			}
+			m.State = lifecycle.MachinePending
+		case lifecycle.MachineStopping:
+			err = &lifecycle.UnavailableError{What: what, Err: errors.New("it is still stopping")}
+		case lifecycle.MachineEnding, lifecycle.MachineGone:
+			return false
+		}
+		return true
+	})
+	if !known {
+		return fmt.Errorf("%s: %w", what, lifecycle.ErrNotFound)
+	}
+	return err
 }
 
 // Terminate ends machines; unknown and gone ones are no error.

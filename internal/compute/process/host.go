@@ -46,7 +46,12 @@ func (h host) exists() bool {
 }
 
 // started reports whether init was started, or never will be.
-func (h host) started() bool { return h.has("init.pid") || h.has("ending") || h.has("ended") }
+func (h host) started() bool {
+	return h.has("init.pid") || h.has("ending") || h.has("ended") || h.halted()
+}
+
+// halted reports whether the host is stopped, or to be.
+func (h host) halted() bool { return h.has("stopping") || h.has("stopped") }
 
 // ids are the instance ids of all host directories, sorted.
 func (c *Compute) ids() ([]string, error) {
@@ -99,6 +104,10 @@ func (c *Compute) state(h host) lifecycle.MachineState {
 		return lifecycle.MachineGone
 	case h.has("ending"):
 		return lifecycle.MachineEnding
+	case h.has("stopping"):
+		return lifecycle.MachineStopping
+	case h.has("stopped"):
+		return lifecycle.MachineStopped
 	case !h.has("init.pid"):
 		return lifecycle.MachinePending
 	case !c.initAlive(h):
@@ -160,7 +169,18 @@ func (c *Compute) look(ctx context.Context, ids []string) []lifecycle.Machine {
 		}
 		machines = append(machines, m)
 	}
-	if len(ending) == 0 || c.opts.ReadOnly {
+	if c.opts.ReadOnly {
+		return machines
+	}
+	for i, m := range machines {
+		if m.State == lifecycle.MachineStopping {
+			if err := c.Stop(ctx, m.InstanceID); err != nil {
+				c.log.Warn("a host could not be stopped", logkey.Instance, m.InstanceID, logkey.Error, err)
+			}
+			machines[i].State = c.state(c.host(m.InstanceID))
+		}
+	}
+	if len(ending) == 0 {
 		return machines
 	}
 	if err := c.end(ctx, ending); err != nil {

@@ -22,7 +22,7 @@ exec 3>&-
 say() { echo "init: $*" >>agentd.log; }
 
 # The host lives until it is ended or its directory is gone.
-wanted() { [ -e "$host/machine.json" ] && ! [ -e "$host/ending" ]; }
+wanted() { [ -e "$host/machine.json" ] && ! [ -e "$host/ending" ] && ! [ -e "$host/stopping" ] && ! [ -e "$host/stopped" ]; }
 
 wanted && sleep "$boot_delay"
 wanted && : >booted

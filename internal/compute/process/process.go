@@ -13,6 +13,7 @@
 //	    init.pid            pid, start time and boot id of init
 //	    booted              the boot delay is over
 //	    agentd.log          what init and agentd print; agentd.log.1 the one before
+//	    stopping, stopped   the host is to be stopped, or is: its processes are gone, and its disk stays
 //	    ending              the host is to end: nothing may start in it
 //	    ended               when it ended; only machine.json is left beside it
 //

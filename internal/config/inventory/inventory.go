@@ -103,6 +103,9 @@ func withEverything() *config.Config {
 	pool.EC2 = &own
 	c.Webhooks, pool.Jobs = &config.Webhooks{}, &config.Jobs{}
 	pool.Warm = &config.Warm{Schedules: []config.WarmPeriod{{}}}
+	pool.Stopped = &config.Stopped{}
+	pool.Stopped.SetDefaults()
+	pool.Stopped.Schedules = []config.WarmPeriod{{}}
 	c.Pools = map[string]config.Pool{config.DefaultPool: pool}
 	c.ScaleDown = &config.ScaleDown{Idle: []config.IdlePeriod{{}}}
 	c.ScaleDown.SetDefaults()

@@ -310,6 +310,8 @@ type Counts struct {
 	States map[lifecycle.State]int
 	// Pooled of the idle ones may be claimed now. Fresh of those were never used, so any run may claim them, and Hot ones listen.
 	Pooled, Fresh, Hot int
+	// Stopped of the idle ones are stopped or about to be, and FreshStopped of those were never used.
+	Stopped, FreshStopped int
 }
 
 // Count counts the live hosts by pool. It is for people: it goes through every host.
@@ -334,6 +336,12 @@ func (ex *Explainer) Count(ctx context.Context, now time.Time) (map[string]Count
 			}
 			if r.Hot() {
 				c.Hot++
+			}
+		}
+		if r.Stopped() {
+			c.Stopped++
+			if r.Unused() {
+				c.FreshStopped++
 			}
 		}
 		counts[r.Pool] = c
@@ -404,6 +412,11 @@ func (t *hostExplainer) warm() string {
 	switch {
 	case !ok:
 		return fmt.Sprintf("It was launched ahead of need for pool %s, which the configuration does not have any more: it is retired.", r.Pool)
+	case r.ToStop && pool.Stopped != nil:
+		wanted, of := pool.Stopped.Policy.Wanted(t.now)
+		return fmt.Sprintf("It was launched to be stopped: pool %s is to have %s stopped by %s.", r.Pool, freshHosts(wanted), of)
+	case r.ToStop:
+		return fmt.Sprintf("It was launched to be stopped; by the configuration pool %s has no stopped fresh hosts any more: it is retired.", r.Pool)
 	case pool.Warm == nil:
 		return fmt.Sprintf("It was launched ahead of need; by the configuration pool %s has no warm hosts any more: it is retired.", r.Pool)
 	}

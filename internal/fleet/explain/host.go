@@ -134,7 +134,7 @@ func (t *hostExplainer) askCloud(ctx context.Context) string {
 		return name + " does not show its machine: it ended more than an hour ago, or controld asks another region or account than it is in."
 	}
 	says := map[lifecycle.MachineState]string{
-		lifecycle.MachinePending: "is starting", lifecycle.MachineRunning: "runs", lifecycle.MachineEnding: "is ending", lifecycle.MachineGone: "is gone",
+		lifecycle.MachinePending: "is starting", lifecycle.MachineRunning: "runs", lifecycle.MachineEnding: "is ending", lifecycle.MachineStopping: "is stopping", lifecycle.MachineStopped: "is stopped", lifecycle.MachineGone: "is gone",
 	}[m.State]
 	if m.Impaired {
 		says += fmt.Sprintf(", impaired by the health checks of %s", cloud)

@@ -37,7 +37,7 @@ func (hs *Hosts) ApplyChecked(ctx context.Context, j *op.Recorder, r lifecycle.R
 // sweep does the effects outside the store (end_machine, delete_runner).
 func (hs *Hosts) apply(ctx context.Context, j *op.Recorder, r lifecycle.Record, d lifecycle.Decision, now time.Time) (lifecycle.Record, error) {
 	switch d.Action {
-	case lifecycle.ActionKeep, lifecycle.ActionEndMachine, lifecycle.ActionDeleteRunner:
+	case lifecycle.ActionKeep, lifecycle.ActionEndMachine, lifecycle.ActionDeleteRunner, lifecycle.ActionStopMachine, lifecycle.ActionStartMachine:
 		return r, nil
 	}
 	d.LosesRun = d.LosesRun && hs.followedUp(r)
@@ -70,7 +70,7 @@ func (hs *Hosts) apply(ctx context.Context, j *op.Recorder, r lifecycle.Record, 
 			return r, err
 		}
 	}
-	if d.Action == lifecycle.ActionForget {
+	if d.Action == lifecycle.ActionForget || d.Action == lifecycle.ActionConfirmStop { // a stopped host is silent through no fault of its own
 		if err := hs.DeleteReport(ctx, r.HostKey); err != nil {
 			return r, err
 		}
@@ -92,7 +92,7 @@ func (hs *Hosts) apply(ctx context.Context, j *op.Recorder, r lifecycle.Record, 
 			hs.Observer.Released(now.Sub(r.ReleasedAt))
 		}
 	}
-	if stored.Pooled() && !stored.Resting() && d.Action != lifecycle.ActionStandBy && !hs.Pools[stored.Pool].ByCaches() {
+	if stored.Pooled() && !stored.Resting() && !stored.StopsNext() && d.Action != lifecycle.ActionStandBy && !hs.Pools[stored.Pool].ByCaches() {
 		j.Offers = append(j.Offers, stored.Message())
 		if !j.HoldsOffers {
 			hs.SendOffers(ctx, j, 1)
@@ -243,6 +243,13 @@ func (hs *Hosts) ReconcileOneOfMany(ctx context.Context, j *op.Recorder, facts l
 	d, err := hs.decideUnderHold(ctx, facts, now)
 	if err != nil {
 		return facts.Record, d, err
+	}
+	facts, counted, err := hs.countStopped(ctx, facts, d)
+	if err != nil {
+		return facts.Record, d, err
+	}
+	if counted {
+		d = hs.Decide(facts, now)
 	}
 	j.RecordDecision(facts.Record, d)
 	if j.Dry {
@@ -400,7 +407,7 @@ func (hs *Hosts) withdrawRunner(ctx context.Context, r lifecycle.Record, d lifec
 // goes on, since the agent stops the listener; the GitHub sweep removes what remains.
 func (hs *Hosts) withdrawJobRunner(ctx context.Context, facts lifecycle.Facts, d lifecycle.Decision) string {
 	r := facts.Record
-	if r.JobsOf == "" || r.GitHubRunnerID == 0 || (d.Action != lifecycle.ActionRelease && d.Action != lifecycle.ActionReturn) {
+	if r.JobsOf == "" || r.GitHubRunnerID == 0 || (d.Action != lifecycle.ActionRelease && d.Action != lifecycle.ActionReturn && d.Action != lifecycle.ActionStop) {
 		return ""
 	}
 	if p := facts.Report; p != nil && p.Assignment == r.Assignment && (p.Busy || p.Jobs > 0) {

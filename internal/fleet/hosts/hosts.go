@@ -32,7 +32,7 @@ type Hosts struct {
 	// JobStore keeps the jobs; nil: there are none.
 	JobStore ports.JobStore
 	Compute  ports.Machines
-	// Ender ends machines. Only EndMachines uses it.
+	// Ender ends, stops and starts machines. Only EndMachines and Power use it.
 	Ender Ender
 
 	Pools map[string]ports.Pool

@@ -46,6 +46,9 @@ type Store interface {
 	NewestPooled(ctx context.Context, pool string, q lifecycle.QueueName, trustKey string, limit int) ([]lifecycle.Record, error)
 	// ClaimablePooled lists what NewestPooled lists, as it was a moment ago. A claim's condition decides about each.
 	ClaimablePooled(ctx context.Context, pool string, q lifecycle.QueueName, trustKey string, limit int) ([]lifecycle.Record, error)
+	// StoppedInstances lists by-pool: the stopped hosts of a pool and queue, of whatever
+	// trust key, at most limit, the shortest pooled first. The index may lag.
+	StoppedInstances(ctx context.Context, pool string, q lifecycle.QueueName, limit int) ([]lifecycle.Record, error)
 	// DueInstances lists by-due: records with dueAt at or before now, the
 	// longest due first. Its cost grows with what is due. The index may lag.
 	DueInstances(ctx context.Context, now time.Time, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error)
@@ -145,9 +148,14 @@ type Machines interface {
 	List(ctx context.Context, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Machine], error)
 }
 
-// Compute is Machines with the means to end some, which only hosts.EndMachines uses.
+// Compute is Machines with the means to end, stop and start some, which only hosts.EndMachines and hosts.Power use.
 type Compute interface {
 	Machines
+	// Stop begins to stop a machine, which keeps its disk. One that is stopped, stopping, unknown or gone is no error.
+	Stop(ctx context.Context, instanceID string) error
+	// Start begins to start a stopped machine. One that runs or starts is no error. Without capacity for it: a *lifecycle.ShortageError.
+	// One that is still stopping: ErrUnavailable.
+	Start(ctx context.Context, instanceID string) error
 	// Terminate ends machines; one that is unknown or gone is no error.
 	Terminate(ctx context.Context, instanceIDs []string) error
 }
@@ -386,6 +394,16 @@ type Pool struct {
 	SpotBreaker policy.SpotBreaker
 	// Warm says what is launched ahead of need; nil: nothing is.
 	Warm *WarmPool
+	// Stopped says what is launched to be stopped until a run needs it; nil: nothing is.
+	Stopped *WarmPool
+}
+
+// Ahead is what the pool launches ahead of need, by the kind of the request for it; nil: nothing.
+func (p Pool) Ahead(kind lifecycle.RequestKind) *WarmPool {
+	if kind == lifecycle.RequestStopped {
+		return p.Stopped
+	}
+	return p.Warm
 }
 
 // ByCaches reports whether requests choose among the idle hosts by their caches. Then no queue has the hosts, and the index alone shows them.
@@ -404,7 +422,7 @@ type Timing struct {
 	Grace time.Duration
 	// Due, Liveness and Cloud are the intervals of the sweeps.
 	Due, Liveness, Cloud time.Duration
-	// Warm is the interval at which warm pools are topped up.
+	// Warm is the interval at which warm and stopped fresh hosts are topped up.
 	Warm time.Duration
 	// Services is the interval at which services of runners are looked at.
 	Services time.Duration
@@ -455,7 +473,7 @@ type JobPool struct {
 }
 
 // WarmPool is what a pool launches ahead of need: fresh hosts, which no run has
-// used, for the first run that claims one.
+// used, for the first run that claims one, or has one started.
 type WarmPool struct {
 	// Spec is what each host is launched with: its resource and usage class,
 	// instance types and whether spot may fall back to on-demand.

@@ -64,7 +64,7 @@ func (p *Provision) stillPooled(ctx context.Context, m lifecycle.Message) error 
 	case errors.Is(err, lifecycle.ErrNotFound):
 	case err != nil:
 		return fmt.Errorf("read host %s: %w", m.InstanceID, err)
-	case r.Pooled() && r.Assignment == m.Assignment && r.Standby == nil:
+	case (r.Pooled() || r.Stopped()) && r.Assignment == m.Assignment && r.Standby == nil:
 		return nil
 	}
 	return fmt.Errorf("claim host %s: %w: its message is old", m.InstanceID, lifecycle.ErrConflict)

@@ -69,6 +69,8 @@ type Provision struct {
 	hosts map[string]lifecycle.Record
 	// unrecorded are hosts that were claimed or launched and are not in q.Taken yet.
 	unrecorded []lifecycle.Record
+	// starting are the keys of hosts that were stopped and taken, whose machines are to be started once the row has them.
+	starting []string
 	// checkReplaced and checkLimit: the request has not taken anything, and it has to be checked first
 	// whether the host that it replaces is still wanted, and whether the run stays within MaxHosts.
 	checkReplaced, checkLimit bool
@@ -173,7 +175,7 @@ func (p *Provision) State() []any {
 		}
 	}
 	return []any{
-		p.attended, p.exists, p.loaded, p.q, readAt, p.token, p.jit.runner, p.jit.id, p.hosts, p.unrecorded,
+		p.attended, p.exists, p.loaded, p.q, readAt, p.token, p.jit.runner, p.jit.id, p.hosts, p.unrecorded, p.starting,
 		p.checkReplaced, p.checkLimit, p.limitTries, int(p.search), p.sel.state(), p.booking.state(), p.full, p.refusal, p.deferred,
 		p.launcher.state(), p.unknownClaim, p.round, reports, p.unlabeled, labeled, p.discarded, slices.Sorted(maps.Keys(p.withdrawn)), p.withdrawAt, p.rereadAt, p.askCloud, p.dead, p.cleanup.state(), p.launchErr, p.retryAt,
 	}
@@ -388,7 +390,7 @@ func (p *Provision) load(ctx context.Context, now time.Time) (op.Progress, error
 // it, since its hosts may serve the request no more.
 func (p *Provision) reload() {
 	p.loaded, p.search, p.checkReplaced, p.checkLimit = false, waiting, false, false
-	p.sel, p.unrecorded, p.launcher, p.full, p.refusal = selection{}, nil, Launcher{}, nil, nil
+	p.sel, p.unrecorded, p.starting, p.launcher, p.full, p.refusal = selection{}, nil, nil, Launcher{}, nil, nil
 	p.round, p.unlabeled = nil, nil
 	p.booking.rooms = nil
 }

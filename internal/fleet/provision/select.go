@@ -32,6 +32,9 @@ type selection struct {
 	// The index is asked for hosts that are bound to the run's trust key, then for
 	// fresh ones, and then for fresh on-demand ones if spot capacity has run out.
 	ofKey, ofNobody, fallback indexed
+	// stopped are hosts to be started, once no other is left. askedStopped: they were listed.
+	stopped      []lifecycle.Record
+	askedStopped bool
 	// took are the groups whose hosts it has taken, and asleep their newest resting hosts, which are to be awake instead.
 	took   []hosts.Group
 	asleep []lifecycle.Record
@@ -70,7 +73,7 @@ func (s selection) state() []any {
 		candidates, chosen = append(candidates, c.Message), append(chosen, c.chosen)
 	}
 	return []any{
-		s.open, s.fresh, s.spent, s.unfit, candidates, chosen, s.queueDone, s.ofKey.state(), s.ofNobody.state(), s.fallback.state(), s.rounds, took, s.asleep, string(s.waking.Action), s.resting, s.newestDone,
+		s.open, s.fresh, s.spent, s.unfit, candidates, chosen, s.queueDone, s.ofKey.state(), s.ofNobody.state(), s.fallback.state(), s.rounds, took, s.asleep, string(s.waking.Action), s.resting, s.newestDone, s.stopped, s.askedStopped,
 	}
 }
 
@@ -130,6 +133,8 @@ func (p *Provision) selectNext(ctx context.Context, now time.Time) (op.Progress,
 	case p.lacks() > 0 && len(s.fresh) > 0:
 		s.open, s.fresh = s.fresh, nil
 		return op.Again, nil
+	case p.lacks() > 0 && len(s.stopped) > 0:
+		return p.claimStopped(ctx, now)
 	case len(p.unrecorded) > 0: // all that the queue gave, in one write
 		return p.recordClaims(ctx, now)
 	case s.held() > 0:
@@ -141,6 +146,10 @@ func (p *Provision) selectNext(ctx context.Context, now time.Time) (op.Progress,
 	case p.lacks() > 0 && !s.fallback.done && p.q.OnDemand && p.env.Pools[p.q.Spec.Pool].Warm != nil:
 		onDemand := lifecycle.QueueName{ResourceClass: p.q.Spec.ResourceClass, UsageClass: lifecycle.UsageOnDemand}
 		return p.askIndex(ctx, onDemand, "", &s.fallback, now)
+	case p.lacks() > 0 && !s.askedStopped && p.policy().MayStop():
+		return p.findStopped(ctx, now)
+	case len(p.starting) > 0:
+		return p.startMachine(ctx, now)
 	case p.lacks() == 0 && len(s.asleep) > 0:
 		return p.wakeOne(ctx, now)
 	case p.lacks() == 0 && len(s.took) > 0:

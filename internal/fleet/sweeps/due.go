@@ -114,6 +114,9 @@ func (s *DueSweep) listHosts(ctx context.Context, now time.Time) (op.Progress, e
 	if s.hosts, err = s.env.Hosts.LoadFacts(ctx, due, now); err != nil {
 		return op.Again, err
 	}
+	if err := s.env.lookAtStopped(ctx, s.hosts, now); err != nil {
+		return op.Again, err
+	}
 	s.left, s.ending, s.rest = newLeft(), nil, newResting()
 	s.stage = decidingHosts
 	return op.Again, nil
@@ -137,6 +140,9 @@ func (s *DueSweep) host(ctx context.Context, now time.Time) (op.Progress, error)
 		return op.Again, nil
 	}
 	r, d, err := s.env.Hosts.ReconcileSwept(ctx, &s.Events, facts, now)
+	if err == nil && (d.Action == lifecycle.ActionStopMachine || d.Action == lifecycle.ActionStartMachine) {
+		r, d, err = s.power(ctx, facts, d, now)
+	}
 	if err == nil && d.Action == lifecycle.ActionKeep && r.Version == facts.Record.Version {
 		err = s.stays(ctx, r, d, now)
 	}

@@ -47,6 +47,11 @@ func (s *LivenessSweep) read(ctx context.Context, now time.Time) (op.Progress, e
 		}
 	}
 	ended := len(suspects) - len(s.hosts) // their reports are not deleted yet
+	for _, facts := range s.hosts {
+		if facts.Record.Stop != nil { // nor are those of hosts whose machines stop
+			ended++
+		}
+	}
 	s.env.Hosts.SawStore(now, s.env.Timing.Liveness, s.massSilence(hosts-ended, now))
 	if len(s.hosts) == 0 {
 		return op.Done, nil
@@ -100,7 +105,7 @@ func (sw *Sweeps) quiet(p lifecycle.Report, now time.Time) bool {
 func (s *LivenessSweep) massSilence(living int, now time.Time) bool {
 	quiet := 0
 	for _, facts := range s.hosts {
-		if p := facts.Report; p != nil && !p.HeartbeatAt.IsZero() && s.env.quiet(*p, now) {
+		if p := facts.Report; p != nil && facts.Record.Stop == nil && !p.HeartbeatAt.IsZero() && s.env.quiet(*p, now) {
 			quiet++
 		}
 	}

@@ -37,7 +37,7 @@ const driftedPart = 4
 func (sw *Sweeps) ofOldTemplate(ctx context.Context, records []lifecycle.Record, now time.Time) []hosts.Retirement {
 	idle := map[string][]lifecycle.Record{}
 	for _, r := range records {
-		if r.Pooled() && r.TemplateVersion != "" && sw.Hosts.Policy(r.Pool).Drift != lifecycle.DriftIgnore {
+		if (r.Pooled() || r.Stopped()) && r.TemplateVersion != "" && sw.Hosts.Policy(r.Pool).Drift != lifecycle.DriftIgnore {
 			idle[r.Pool] = append(idle[r.Pool], r)
 		}
 	}

@@ -25,7 +25,7 @@ import (
 type Sweep struct {
 	op.Stages
 	env   *Pools
-	pools []string // to be topped up, the first in hand
+	lines []line // to be topped up, the first in hand
 
 	q        lifecycle.Request // the row of the pool in hand
 	stored   bool              // false: it is not written yet
@@ -34,29 +34,40 @@ type Sweep struct {
 	retire   []hosts.Retirement
 }
 
+// line is one of the pools, and which of its fresh hosts: those that wait, or those that are stopped. Each has a row of its own.
+type line struct {
+	pool string
+	kind lifecycle.RequestKind
+}
+
 // NewSweep begins a sweep.
 func (w *Pools) NewSweep() *Sweep {
-	s := &Sweep{env: w, Stages: w.Ops.Stages("warm"), pools: w.Names()}
+	s := &Sweep{env: w, Stages: w.Ops.Stages("warm"), lines: w.all()}
 	s.Next = s.load
 	return s
 }
 
-// Names are the names of the pools with warm hosts.
-func (w *Pools) Names() []string {
-	var names []string
+// Some reports whether any pool launches hosts ahead of need.
+func (w *Pools) Some() bool { return len(w.all()) > 0 }
+
+// all are the pools that launch hosts ahead of need, by name.
+func (w *Pools) all() []line {
+	var lines []line
 	for _, name := range slices.Sorted(maps.Keys(w.Pools)) {
-		if w.Pools[name].Warm != nil {
-			names = append(names, name)
+		for _, kind := range []lifecycle.RequestKind{lifecycle.RequestWarm, lifecycle.RequestStopped} {
+			if w.Pools[name].Ahead(kind) != nil {
+				lines = append(lines, line{name, kind})
+			}
 		}
 	}
-	return names
+	return lines
 }
 
 // Step does one step. A pool that fails in any step does not keep the others waiting, unless a
 // dependency is unavailable: then all would fail.
 func (s *Sweep) Step(ctx context.Context, now time.Time) (op.Progress, error) {
 	progress, err := s.Stages.Step(ctx, now)
-	if err == nil || len(s.pools) == 0 || op.Transient(ctx, err) {
+	if err == nil || len(s.lines) == 0 || op.Transient(ctx, err) {
 		return progress, err
 	}
 	s.failed(err)
@@ -65,17 +76,18 @@ func (s *Sweep) Step(ctx context.Context, now time.Time) (op.Progress, error) {
 
 // load takes up the next pool. A launch that a crash cut short comes first.
 func (s *Sweep) load(ctx context.Context, now time.Time) (op.Progress, error) {
-	if len(s.pools) == 0 {
+	if len(s.lines) == 0 {
 		return op.Done, nil
 	}
-	pool := s.pools[0]
-	q, err := s.env.Store.Request(ctx, warmrequest.Repository, warmrequest.ID(pool), warmrequest.ID(pool))
+	of := s.lines[0]
+	id := warmrequest.ID(of.kind, of.pool)
+	q, err := s.env.Store.Request(ctx, warmrequest.Repository, id, id)
 	s.stored, s.launcher, s.launched, s.retire = err == nil, provision.Launcher{}, nil, nil
 	switch {
 	case errors.Is(err, lifecycle.ErrNotFound):
-		q = warmrequest.New(s.env.warmSpec(lifecycle.Request{Spec: lifecycle.Spec{Pool: pool}}), now)
+		q = warmrequest.New(of.kind, s.env.warmSpec(lifecycle.Request{Kind: of.kind, Spec: lifecycle.Spec{Pool: of.pool}}), now)
 	case err != nil:
-		return op.Again, fmt.Errorf("read the launches of warm pool %s: %w", pool, err)
+		return op.Again, fmt.Errorf("read the launches of %s %s: %w", warmrequest.What(of.kind), of.pool, err)
 	}
 	s.q = q
 	s.Next = s.decide
@@ -87,20 +99,19 @@ func (s *Sweep) load(ctx context.Context, now time.Time) (op.Progress, error) {
 
 // skip goes on with the next pool.
 func (s *Sweep) skip() (op.Progress, error) {
-	s.pools = s.pools[1:]
+	s.lines = s.lines[1:]
 	return s.Then(s.load)
 }
 
 // decide asks policy.TopUp, and writes down what it is about to do.
 func (s *Sweep) decide(ctx context.Context, now time.Time) (op.Progress, error) {
-	pool := s.pools[0]
 	hosts, err := s.env.warmHosts(ctx, s.q, now)
 	if err != nil {
 		return op.Again, err
 	}
 	q := s.q
 	q.Spec, q.Taken = s.env.warmSpec(q), hosts.taken
-	if s.env.Pools[pool].Warm == nil {
+	if s.env.ahead(q) == nil {
 		return s.close(ctx, q, hosts, now)
 	}
 	q = warmrequest.Checked(q, now)
@@ -141,9 +152,9 @@ func (s *Sweep) rest(ctx context.Context, q lifecycle.Request, next func(context
 func (s *Sweep) willRetire(d policy.WarmDecision, fresh warmHosts) {
 	s.retire = nil
 	for _, id := range d.Retire {
-		why := lifecycle.Because(d.Code, "not wanted in warm pool %s: %s", s.q.Spec.Pool, d.Reason)
+		why := lifecycle.Because(d.Code, "not wanted in %s %s: %s", warmrequest.What(s.q.Kind), s.q.Spec.Pool, d.Reason)
 		if unfit := fresh.unfit(id); unfit != "" {
-			why = lifecycle.Because(lifecycle.ReasonWarmUnfit, "not wanted in warm pool %s: %s", s.q.Spec.Pool, unfit)
+			why = lifecycle.Because(lifecycle.ReasonWarmUnfit, "not wanted in %s %s: %s", warmrequest.What(s.q.Kind), s.q.Spec.Pool, unfit)
 		}
 		s.retire = append(s.retire, hosts.Retirement{Record: fresh.records[id], Why: why})
 	}
@@ -152,7 +163,7 @@ func (s *Sweep) willRetire(d policy.WarmDecision, fresh warmHosts) {
 // topUp asks the policy. What may keep a host from being launched or retired is asked only when one is to be.
 func (w *Pools) topUp(ctx context.Context, q lifecycle.Request, facts policy.WarmFacts, now time.Time) (lifecycle.Request, policy.WarmDecision, error) {
 	pool := q.Spec.Pool
-	rules := w.Pools[pool].Warm.Policy
+	rules := w.ahead(q).Policy
 	d := policy.TopUp(rules, facts, now)
 	if d.Launch == 0 && len(d.Retire) == 0 {
 		return q, d, nil
@@ -213,7 +224,7 @@ func (s *Sweep) tell(q lifecycle.Request, d policy.WarmDecision, now time.Time) 
 	case len(d.Retire) > 0:
 		action = lifecycle.ActionRetire
 	}
-	why := lifecycle.Because(d.Code, "warm pool %s: %s", q.Spec.Pool, d.Reason)
+	why := lifecycle.Because(d.Code, "%s %s: %s", warmrequest.What(q.Kind), q.Spec.Pool, d.Reason)
 	s.Events.Collect("", action, why)
 	if !s.Events.Dry && s.Events.Changed(lifecycle.Record{InstanceID: q.RunID}, why.Decision(action)) {
 		s.Events.Record(op.RequestEvent(q, action, why, now))
@@ -249,8 +260,8 @@ func (s *Sweep) intend(ctx context.Context, q lifecycle.Request, count int, now 
 
 // failed notes why the pool in hand was not topped up. The next sweep tries again.
 func (s *Sweep) failed(err error) {
-	s.env.Log.Error("warm pool not topped up", logkey.Pool, s.pools[0], logkey.Error, err)
-	s.GoPast(fmt.Errorf("top up warm pool %s: %w", s.pools[0], err))
+	s.env.Log.Error("warm pool not topped up", logkey.Pool, s.lines[0].pool, logkey.Error, err)
+	s.GoPast(fmt.Errorf("top up %s %s: %w", warmrequest.What(s.lines[0].kind), s.lines[0].pool, err))
 }
 
 // write writes the row of the current pool and goes on with next. If another replica wrote it
@@ -266,7 +277,7 @@ func (s *Sweep) write(ctx context.Context, q lifecycle.Request, next func(contex
 	case errors.Is(err, lifecycle.ErrConflict), errors.Is(err, lifecycle.ErrExists):
 		return s.skip()
 	case err != nil:
-		return op.Again, fmt.Errorf("write the launches of warm pool %s: %w", q.Spec.Pool, err)
+		return op.Again, fmt.Errorf("write the launches of %s %s: %w", warmrequest.What(q.Kind), q.Spec.Pool, err)
 	}
 	s.Events.Effects++
 	s.q, s.stored, s.Next = q, true, next
@@ -320,7 +331,7 @@ func (s *Sweep) reserveLaunch(ctx context.Context, now time.Time) (op.Progress, 
 // callLaunch makes the launch of the row, or finds what it has made before a crash. Later than its hosts had
 // to be ready, or for a pool without warm hosts, it is not made any more.
 func (s *Sweep) callLaunch(ctx context.Context, now time.Time) (op.Progress, error) {
-	order, late := *s.q.Launch, !now.Before(s.q.Deadline) || s.env.Pools[s.q.Spec.Pool].Warm == nil
+	order, late := *s.q.Launch, !now.Before(s.q.Deadline) || s.env.ahead(s.q) == nil
 	if err := s.launcher.Call(ctx, s.env.Provision, s.q, late, now); err != nil {
 		s.failed(fmt.Errorf("launch %s: %w", plural.Of(order.Count, "host", "hosts"), err))
 		return s.skip()
@@ -361,12 +372,12 @@ func (s *Sweep) closeLaunch(ctx context.Context, now time.Time) (op.Progress, er
 	q.Taken = slices.Concat(q.Taken, s.launched)
 	q = warmrequest.Checked(q, now)
 	next := s.end
-	if s.env.Pools[q.Spec.Pool].Warm == nil {
+	if s.env.ahead(q) == nil {
 		next = s.decide
 	}
 	if short != nil {
 		q.Shortage = short.Reason
-		s.Events.RecordEffect(op.RequestEvent(q, lifecycle.ActionLaunch, lifecycle.Because(lifecycle.ReasonShortage, "warm pool %s: %v", q.Spec.Pool, short), now))
+		s.Events.RecordEffect(op.RequestEvent(q, lifecycle.ActionLaunch, lifecycle.Because(lifecycle.ReasonShortage, "%s %s: %v", warmrequest.What(q.Kind), q.Spec.Pool, short), now))
 		if wasSpot && q.Spec.AllowOnDemand {
 			q.OnDemand = true
 			next = s.decide

@@ -19,10 +19,13 @@ import (
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
+// ahead is what the pool of a row launches ahead of need; nil: nothing any more.
+func (w *Pools) ahead(q lifecycle.Request) *ports.WarmPool { return w.Pools[q.Spec.Pool].Ahead(q.Kind) }
+
 // warmSpec is what the fresh hosts of a pool are launched with. One that has no warm
 // hosts launches none, and its row keeps what it had.
 func (w *Pools) warmSpec(q lifecycle.Request) lifecycle.Spec {
-	warm := w.Pools[q.Spec.Pool].Warm
+	warm := w.ahead(q)
 	if warm == nil {
 		return q.Spec
 	}
@@ -31,9 +34,9 @@ func (w *Pools) warmSpec(q lifecycle.Request) lifecycle.Spec {
 	return spec
 }
 
-// WarmWanted is how many fresh hosts a pool is to have ready.
-func (w *Pools) WarmWanted(pool string, now time.Time) int {
-	warm := w.Pools[pool].Warm
+// WarmWanted is how many fresh hosts a pool is to have ready: of kind RequestWarm, or of RequestStopped.
+func (w *Pools) WarmWanted(kind lifecycle.RequestKind, pool string, now time.Time) int {
+	warm := w.Pools[pool].Ahead(kind)
 	if warm == nil {
 		return 0
 	}
@@ -74,7 +77,7 @@ func (w *Pools) warmHosts(ctx context.Context, q lifecycle.Request, now time.Tim
 	}
 	h := warmHosts{records: map[string]lifecycle.Record{}}
 	for _, r := range records {
-		h.some = h.some || r.Pooled() || !r.Unused()
+		h.some = h.some || r.Pooled() || r.Stopped() || !r.Unused()
 		h.failed = h.failed || w.neverCameUp(r)
 		if r.State != lifecycle.StateIdle || !r.Unused() {
 			continue
@@ -99,12 +102,20 @@ func (w *Pools) neverCameUp(r lifecycle.Record) bool {
 // comeUpSlack is how late a sweep may end a host that did not come up.
 const comeUpSlack = time.Minute
 
+// coming reports whether a fresh host is not ready yet: it is to be pooled, or stopped.
+func coming(r lifecycle.Record) bool {
+	if r.ToStop {
+		return !r.Stopped() || r.Stop.StoppedAt.IsZero()
+	}
+	return r.Releasing()
+}
+
 func (w *Pools) warmHost(r lifecycle.Record, p lifecycle.Report, spec lifecycle.Spec, now time.Time) policy.WarmHost {
 	h := policy.WarmHost{
-		InstanceID: r.InstanceID, Coming: r.Releasing(), Busy: p.Busy, Held: r.Held(now) && !r.FleetHeld, Kept: r.FleetHeld, Retiring: r.Retiring,
+		InstanceID: r.InstanceID, Coming: coming(r), Busy: p.Busy, Held: r.Held(now) && !r.FleetHeld, Kept: r.FleetHeld, Retiring: r.Retiring,
 		Interrupted: !r.InterruptionAt.IsZero() || !p.InterruptionAt.IsZero() || !p.RebalanceAt.IsZero(),
 	}
-	if r.Pooled() {
+	if !h.Coming {
 		h.EndsAt = r.Threshold.Add(-w.Hosts.Policy(r.Pool).ClaimMargin)
 	}
 	fallback := spec.AllowOnDemand && r.UsageClass == lifecycle.UsageOnDemand
@@ -114,13 +125,13 @@ func (w *Pools) warmHost(r lifecycle.Record, p lifecycle.Report, spec lifecycle.
 	return h
 }
 
-// NewClose begins a sweep of one pool whose row is due because no sweep tops it up: the
-// configuration has no warm hosts for it, or no such pool. A launch that was cut short is
+// NewClose begins a sweep of one row that is due because no sweep tops it up: the
+// configuration has no such hosts for its pool, or no such pool. A launch that was cut short is
 // adopted, the unused hosts are retired, and the row goes once none of them is left.
-func (w *Pools) NewClose(pool string) *Sweep {
+func (w *Pools) NewClose(q lifecycle.Request) *Sweep {
 	s := &Sweep{env: w, Stages: w.Ops.Stages("due")}
-	if w.Pools[pool].Warm == nil {
-		s.pools = []string{pool}
+	if w.ahead(q) == nil {
+		s.lines = []line{{q.Spec.Pool, q.Kind}}
 	}
 	s.Next = s.load
 	return s

@@ -39,6 +39,9 @@ type Cycle struct {
 	// PooledAt is when the host was clean and in the pool, ClaimedAt when a run got it (for the run of its launch: From),
 	// and ReadyAt when its runner was ready.
 	PooledAt, ClaimedAt, ReadyAt Milli
+	// StoppedAt is when the machine of the pooled host was stopped, and StartedAt when it was started again, at the claim. The machine
+	// is not paid for in between.
+	StoppedAt, StartedAt Milli
 	// ReleasedAt is when the run gave it back first. EndedAt is when no job ran any more.
 	ReleasedAt, EndedAt Milli
 	// GoneAt is when a host ended that was not clean since: no other cycle follows, and this one goes on until then.
@@ -72,7 +75,9 @@ func WorkflowName(name string) string {
 func (c Cycle) Used() bool { return c.ClaimedAt != 0 }
 
 // last is the last time of the cycle that is known. The clocks of two replicas differ, so that now may be earlier.
-func (c Cycle) last() Milli { return max(c.From, c.PooledAt, c.ClaimedAt, c.ReadyAt, c.ReleasedAt) }
+func (c Cycle) last() Milli {
+	return max(c.From, c.PooledAt, c.StoppedAt, c.StartedAt, c.ClaimedAt, c.ReadyAt, c.ReleasedAt)
+}
 
 // end is when the cycle is released, or ends, as of a time. It is at least a millisecond after the begin: a reading has the name of that
 // time and its host, so no two cycles of a host may end at the same one, however far ahead EC2's clock is, which says when
@@ -99,7 +104,7 @@ func (c Cycle) claimed(at time.Time) Cycle {
 
 // Times are the parts of a time.
 type Times struct {
-	// Idle is the time in the pool. Boot is from the launch or the claim until the runner was ready, and for a host that
+	// Idle is the time in the pool, without that in which the machine was stopped. Boot is from the launch or the claim until the runner was ready, and for a host that
 	// was launched ahead of need until it was in the pool. Busy is the time that a run had the host, with or without a
 	// job on it. Clean is from the end of a run until the host was in the pool again, or had ended.
 	Idle  time.Duration `json:"idle,omitempty"`
@@ -117,7 +122,7 @@ func (t Times) Plus(o Times) Times {
 func (t Times) Sum() time.Duration { return t.Idle + t.Boot + t.Busy + t.Clean }
 
 // Between are the times of the part of a cycle that lies between two times: of the pool, and of the user. An open cycle goes
-// on until now. Their sum is the length of that part.
+// on until now. Their sum is the length of that part, without the time in which the machine was stopped.
 func (c Cycle) Between(from, until, now Milli) (pool, user Times) {
 	end := known(c.EndedAt, max(now, c.last()))
 	part := func(begin, until2 Milli) time.Duration {
@@ -133,6 +138,9 @@ func (c Cycle) Between(from, until, now Milli) (pool, user Times) {
 		}
 		begin = known(c.ClaimedAt, end)
 		pool.Idle = part(pooled, begin)
+		if c.StoppedAt != 0 {
+			pool.Idle -= part(max(pooled, c.StoppedAt), min(begin, known(c.StartedAt, begin)))
+		}
 	}
 	if c.Used() {
 		ready := known(c.ReadyAt, end)
@@ -150,7 +158,8 @@ func known(at, otherwise Milli) Milli {
 }
 
 // A cycle is kept as one short text: a record is written with each step of its host, and a write costs a unit for each KB.
-// The fields are From in base 36, the other times as milliseconds after it, or "-", the last with GoneAt behind a slash if there is one, the
+// The fields are From in base 36, the other times as milliseconds after it, or "-", the first with StoppedAt and StartedAt behind tildes and the
+// last with GoneAt behind a slash if there are such, the
 // attempt, the run, the repository, and the workflow, which may have commas.
 const shortFields, longFields = 6, 10
 
@@ -163,12 +172,20 @@ func (c Cycle) String() string {
 		b.WriteByte('+')
 	}
 	b.WriteString(strconv.FormatInt(int64(c.From), 36))
-	for _, at := range []Milli{c.PooledAt, c.ClaimedAt, c.ReadyAt, c.ReleasedAt, c.EndedAt} {
-		if b.WriteByte(','); at == 0 {
+	write := func(before byte, at Milli) {
+		if b.WriteByte(before); at == 0 {
 			b.WriteByte('-')
 		} else {
 			b.WriteString(strconv.FormatInt(int64(at-c.From), 36))
 		}
+	}
+	write(',', c.PooledAt)
+	if c.StoppedAt != 0 {
+		write('~', c.StoppedAt)
+		write('~', c.StartedAt)
+	}
+	for _, at := range []Milli{c.ClaimedAt, c.ReadyAt, c.ReleasedAt, c.EndedAt} {
+		write(',', at)
 	}
 	if c.GoneAt != 0 {
 		b.WriteByte('/')
@@ -196,7 +213,11 @@ func Parse(text string) (Cycle, error) {
 	if !hasGone {
 		gone = "-"
 	}
-	for i, text := range append(part[1:shortFields-1:shortFields-1], ended, gone) {
+	pooled, stopped, started := part[1], "-", "-"
+	if stop := strings.Split(part[1], "~"); len(stop) == 3 {
+		pooled, stopped, started = stop[0], stop[1], stop[2]
+	}
+	for i, text := range []string{pooled, part[2], part[3], part[4], ended, gone, stopped, started} {
 		if text == "-" {
 			continue
 		}
@@ -204,7 +225,7 @@ func Parse(text string) (Cycle, error) {
 		if err != nil || Milli(after) > longest {
 			return Cycle{}, fmt.Errorf("time %d of a cycle of a host, %q, is not within ten years after its begin", i+1, text)
 		}
-		*[]*Milli{&c.PooledAt, &c.ClaimedAt, &c.ReadyAt, &c.ReleasedAt, &c.EndedAt, &c.GoneAt}[i] = Milli(from) + Milli(after)
+		*[]*Milli{&c.PooledAt, &c.ClaimedAt, &c.ReadyAt, &c.ReleasedAt, &c.EndedAt, &c.GoneAt, &c.StoppedAt, &c.StartedAt}[i] = Milli(from) + Milli(after)
 	}
 	if len(part) == shortFields {
 		return c, nil

@@ -94,6 +94,26 @@ func (m *Meter) Pool(releasedAt, now time.Time) {
 	})
 }
 
+// Stop notes that the machine of the pooled host is stopped. One that was stopped before in this cycle was not paid for since.
+func (m *Meter) Stop(now time.Time) {
+	m.change(func(c Cycle) Cycle {
+		if c.StoppedAt == 0 {
+			c.StoppedAt = max(At(now), c.last())
+		}
+		return c
+	})
+}
+
+// Start notes that the machine is started for a run.
+func (m *Meter) Start(now time.Time) {
+	m.change(func(c Cycle) Cycle {
+		if c.StoppedAt != 0 {
+			c.StartedAt = max(At(now), c.last())
+		}
+		return c
+	})
+}
+
 // End notes that the host has ended. Release comes before it if a run had the host.
 func (m *Meter) End(releasedAt, now time.Time, hadRun bool) {
 	m.change(func(c Cycle) Cycle {
@@ -115,7 +135,7 @@ func (m *Meter) After(r Reading) {
 	}
 	m.change(func(c Cycle) Cycle {
 		c.From = before.EndedAt
-		for _, at := range []*Milli{&c.PooledAt, &c.EndedAt} {
+		for _, at := range []*Milli{&c.PooledAt, &c.StoppedAt, &c.StartedAt, &c.EndedAt} {
 			if *at != 0 {
 				*at = max(*at, c.From)
 			}

@@ -371,3 +371,28 @@ func TestUsers(t *testing.T) {
 		}
 	}
 }
+
+// TestStoppedTimeIsNotPaidFor: it is no part of the idle time, and the text of a cycle keeps it.
+func TestStoppedTimeIsNotPaidFor(t *testing.T) {
+	at := func(minutes int) time.Time { return time.Date(2026, 3, 2, 12, minutes, 0, 0, time.UTC) }
+	m := meter.Begin(at(0))
+	m.Ready(at(0), at(1))
+	m.Release(at(0), at(10), meter.User{RunID: "1", Repository: "acme/app"})
+	m.Pool(at(10), at(11))
+	m.Stop(at(16))
+	m.Stop(at(20)) // it was stopped again, and not paid for in between
+	m.Start(at(40))
+	m.Ready(at(40), at(42))
+	c, ok := m.Cycle()
+	if again, err := meter.Parse(c.String()); !ok || err != nil || again != c {
+		t.Fatalf("%q is read as %+v, %v", c.String(), again, err)
+	}
+	pool, user := c.Between(c.From, meter.At(at(50)), meter.At(at(50)))
+	if pool.Idle != 5*time.Minute || user.Boot != 2*time.Minute || user.Busy != 8*time.Minute {
+		t.Errorf("idle %s, boot %s, busy %s; want 5m, 2m and 8m", pool.Idle, user.Boot, user.Busy)
+	}
+	pool, _ = c.Between(meter.At(at(20)), meter.At(at(30)), meter.At(at(50)))
+	if pool.Sum() != 0 {
+		t.Errorf("%s of ten minutes in which it was stopped are paid for", pool.Sum())
+	}
+}

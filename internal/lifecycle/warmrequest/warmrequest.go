@@ -1,4 +1,5 @@
-// Package warmrequest has the row of a warm pool: the request that its launches are made for, which no run asked for.
+// Package warmrequest has the rows of a pool that launches hosts ahead of need, to wait or to be stopped: the requests that its launches are
+// made for, which no run asked for.
 package warmrequest
 
 import (
@@ -11,23 +12,29 @@ import (
 // warm pools, which serve no repository yet. No repository has such a name.
 const Repository = "-"
 
-// prefix begins the run ids of warm pools. No caller's run id has a colon.
-const prefix = "warm:"
-
 // ID is the run id, and the request id, of the one row with the launches of
-// a pool's warm hosts: two replicas that top it up at once write the same row.
-func ID(pool string) string { return prefix + pool }
+// a pool's warm hosts, or of those that are to be stopped: two replicas that top it up at once write the same row.
+// No caller's run id has a colon.
+func ID(kind lifecycle.RequestKind, pool string) string { return string(kind) + ":" + pool }
+
+// What is what a pool launches ahead of need, in words before its name.
+func What(kind lifecycle.RequestKind) string {
+	if kind == lifecycle.RequestStopped {
+		return "stopped hosts of pool"
+	}
+	return "warm pool"
+}
 
 // look is how long the sweep of warm pools may leave the row of a pool alone before the due sweep takes
 // it up, because no pool of that name has warm hosts any more. Each row is written twice in that time, and
 // the hosts of a removed pool stay for as long.
 const look = 5 * time.Minute
 
-// New is the row of a warm pool before its first launch. The sweep of warm pools
+// New is the row of a pool before its first launch: of kind RequestWarm, or RequestStopped. The sweep of warm pools
 // postpones it before it is due; it is never released or settled.
-func New(spec lifecycle.Spec, now time.Time) lifecycle.Request {
-	run := ID(spec.Pool)
-	q := lifecycle.Request{Repository: Repository, RunID: run, RequestID: run, Spec: spec, Kind: lifecycle.RequestWarm, CreatedAt: now, Version: 1}
+func New(kind lifecycle.RequestKind, spec lifecycle.Spec, now time.Time) lifecycle.Request {
+	run := ID(kind, spec.Pool)
+	q := lifecycle.Request{Repository: Repository, RunID: run, RequestID: run, Spec: spec, Kind: kind, CreatedAt: now, Version: 1}
 	return Checked(q, now)
 }
 

@@ -34,6 +34,13 @@ func (e *Engine) DrawHotFaults() {
 	}
 }
 
+// DrawStopFaults has the start of a stopped machine fail in this life.
+func (e *Engine) DrawStopFaults() {
+	f := FaultNoCapacity
+	e.odds[f] = []float64{0, 1, 1, 3}[e.Rand.IntN(4)]
+	e.chances[f] = noCapacityRate * e.odds[f]
+}
+
 // DrawJobFaults has the faults of webhooks and their jobs strike in this life.
 func (e *Engine) DrawJobFaults() {
 	for _, f := range slices.Sorted(maps.Keys(jobRates)) {

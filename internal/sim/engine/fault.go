@@ -158,9 +158,13 @@ const (
 	FaultPause        Fault = "operator pauses a pool"
 	FaultReplicaClock Fault = "replica: clock hours off"
 	FaultCloudBlind   Fault = "compute: shows no machine"
+	FaultNoCapacity   Fault = "compute: no capacity to start a machine" // see DrawStopFaults
 )
 
-var ownLives = []Fault{FaultDrain, FaultPause, FaultReplicaClock, FaultCloudBlind}
+var ownLives = []Fault{FaultDrain, FaultPause, FaultReplicaClock, FaultCloudBlind, FaultNoCapacity}
+
+// noCapacityRate is the chance that a machine cannot be started.
+const noCapacityRate = 0.2
 
 var lossFaults = []Fault{
 	FaultTableLost, FaultRowsLost, FaultRequestsLost, FaultReportsLost, FaultRestored, FaultJobsLost, FaultJobsRestored,

@@ -165,6 +165,9 @@ func (c compute) Terminate(_ context.Context, ids []string) error {
 	return err
 }
 
+func (c compute) Stop(context.Context, string) error  { panic("no pool here stops hosts") }
+func (c compute) Start(context.Context, string) error { panic("no pool here stops hosts") }
+
 func (c compute) List(context.Context, lifecycle.PageOf) (lifecycle.Page[lifecycle.Machine], error) {
 	panic("no due sweep lists machines")
 }

@@ -70,7 +70,7 @@ func runtimeLeft(r lifecycle.Record, now time.Time) bool {
 	case lifecycle.StateRunning:
 		return now.Add(clockSlack).Before(r.Threshold)
 	case lifecycle.StateIdle:
-		if r.Pooled() {
+		if r.Pooled() || r.Stopped() {
 			return now.Add(clockSlack).Before(r.PooledAt.Add(most))
 		}
 		if r.RuntimeEndsAt.IsZero() {

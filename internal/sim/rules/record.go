@@ -17,8 +17,9 @@ var table = map[string][]string{
 	"created":          {"running", "terminated"},
 	"running":          {"idle (releasing)", "terminated"},
 	"idle (releasing)": {"idle (pooled)", "terminated"},
-	"idle (pooled)":    {"claimed", "idle (releasing)", "terminated"},
-	"claimed":          {"running", "idle (releasing)", "terminated"},
+	"idle (pooled)":    {"claimed", "idle (releasing)", "idle (stopped)", "terminated"},
+	"idle (stopped)":   {"claimed", "terminated"},
+	"claimed":          {"running", "idle (releasing)", "idle (stopped)", "terminated"},
 }
 
 func (w *Watcher) recordCreated(r lifecycle.Record) {
@@ -92,7 +93,15 @@ func (w *Watcher) moved(l *history, before, after lifecycle.Record) {
 		w.Coverage.Actions[lifecycle.ActionPool]++
 		l.pooledAt = w.Now
 		w.checkPooled(after)
+	case "idle (stopped)":
+		w.Coverage.Actions[lifecycle.ActionStop]++
+		w.checkStopped(before, after)
 	case "claimed":
+		if before.Stopped() {
+			w.Coverage.Actions[lifecycle.ActionStart]++
+			w.checkStarted(before, after)
+			return
+		}
 		w.Coverage.Actions[lifecycle.ActionClaim]++
 		w.Mark(engine.MarkReused)
 		if before.Unused() {

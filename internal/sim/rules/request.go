@@ -33,7 +33,7 @@ func (w *Watcher) requestWritten(before, after lifecycle.Request) {
 	if strings.HasSuffix(w.Current.Name, " sweep") {
 		w.Mark(engine.MarkTakeover)
 	}
-	if !w.lost && before.Launch == nil && after.Launch != nil && after.Kind != lifecycle.RequestWarm {
+	if !w.lost && before.Launch == nil && after.Launch != nil && !ahead(after) {
 		w.checkReuse(after)
 	}
 	if before.Launch == nil && after.Launch != nil && after.Kind != lifecycle.RequestBatch {
@@ -103,7 +103,7 @@ func (w *Watcher) checkLaunch(order lifecycle.LaunchOrder, got []lifecycle.Machi
 			fresh++
 		}
 	}
-	if has := w.outstanding(q); !w.lost && q.Kind != lifecycle.RequestWarm && fresh > 0 && has+fresh > q.Spec.Count {
+	if has := w.outstanding(q); !w.lost && !ahead(q) && fresh > 0 && has+fresh > q.Spec.Count {
 		w.Broken(RuleLaunch, "request %s launches %d machines beside %d, and asked for %d", key, fresh, has, q.Spec.Count)
 	}
 }
@@ -157,4 +157,9 @@ func (w *Watcher) marked(repository, runID string, attempt int, began time.Time)
 			w.Broken(RuleReleaseComplete, "request %s is not marked after a release of its run", q.RequestID)
 		}
 	}
+}
+
+// ahead reports whether a request is for the hosts that a pool launches ahead of need.
+func ahead(q lifecycle.Request) bool {
+	return q.Kind == lifecycle.RequestWarm || q.Kind == lifecycle.RequestStopped
 }

@@ -60,6 +60,7 @@ const (
 	RuleUnregistered    engine.Rule = "unregistered"       // no live runner loses its registration
 	RuleUnsettled       engine.Rule = "unsettled"          // every request has its outcome
 	RuleLeftover        engine.Rule = "left over"          // nothing is left at the end
+	RuleStopped         engine.Rule = "stopped"            // only machines of clean hosts without a run are stopped, and a run gets one that stopped before
 	RuleRestless        engine.Rule = "restless"           // an operation that has nothing to do pauses
 	RuleReleaseComplete engine.Rule = "release incomplete" // after a release no record names the run
 )

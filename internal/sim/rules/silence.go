@@ -22,6 +22,9 @@ func (w *Watcher) checkManySilent(l *history, before, after lifecycle.Record) {
 	default:
 		return
 	}
+	if m := w.Machines[before.InstanceID]; before.Starting() || m != nil && m.State == lifecycle.MachineStopped {
+		return // its agent has not spoken since its machine was to start; or no job can be on it, whatever an older state of its record says
+	}
 	if l.reportLost && (before.Assignment == 1 || before.Threshold.Equal(before.RuntimeEndsAt)) {
 		return // by its record it has never reported, or its job has had its whole runtime
 	}
@@ -37,6 +40,9 @@ func (w *Watcher) checkManySilent(l *history, before, after lifecycle.Record) {
 	for _, m := range w.Living() {
 		r, err := w.Truth.Instance(engine.Background, m.HostKey)
 		if err != nil || r.State == lifecycle.StateTerminated && r.HostKey != before.HostKey {
+			continue
+		}
+		if r.Stop != nil || m.State == lifecycle.MachineStopped { // its machine is not to be heard
 			continue
 		}
 		all++

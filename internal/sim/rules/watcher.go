@@ -143,6 +143,9 @@ func (w *Watcher) cloudEvent(event any) {
 	case world.Terminating:
 		w.checkFleetHeld(e.InstanceID)
 		w.checkUnrecorded(e.InstanceID)
+	case world.Stopping:
+		w.underHold(e.InstanceID, "is stopped")
+		w.checkStop(e.InstanceID)
 	case world.Ending:
 		w.checkEnd(e.Machine)
 	case world.LabelsSet:

@@ -117,6 +117,29 @@ func (c ComputePort) List(_ context.Context, page lifecycle.PageOf) (lifecycle.P
 	return got, err
 }
 
+func (c ComputePort) Stop(_ context.Context, instanceID string) error {
+	return c.call("stop machine", true, func() error {
+		c.w.Tell(c.w.Who(), "stop machine", instanceID)
+		c.w.emit(Stopping{instanceID})
+		c.w.stopMachine(instanceID)
+		return nil
+	})
+}
+
+func (c ComputePort) Start(_ context.Context, instanceID string) error {
+	var short *lifecycle.ShortageError
+	err := c.call("start machine", true, func() error {
+		c.w.Tell(c.w.Who(), "start machine", instanceID)
+		err := c.w.startMachine(instanceID)
+		errors.As(err, &short)
+		return err
+	})
+	if short != nil && err == nil {
+		return short
+	}
+	return err
+}
+
 func (c ComputePort) Terminate(_ context.Context, instanceIDs []string) error {
 	return c.call("terminate machines", true, func() error {
 		for _, id := range instanceIDs {

@@ -72,6 +72,8 @@ type (
 	}
 	// Terminating comes before a call ends a machine, whether that exists or not.
 	Terminating struct{ InstanceID string }
+	// Stopping comes before a call stops a machine, whether that exists or not.
+	Stopping struct{ InstanceID string }
 	// Ending comes before the end of a living machine.
 	Ending struct{ Machine *Machine }
 

@@ -2,6 +2,7 @@ package world
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/agent"
@@ -18,6 +19,7 @@ type Host struct {
 	Machine *Machine
 	Alive   bool
 	skew    time.Duration // what its clock is ahead
+	boots   int           // after the first
 	Agent   *engine.Process
 	Actor   *engine.Actor
 
@@ -54,6 +56,15 @@ func (w *World) newHost(m *Machine) {
 		h.skew = w.Between(-90*time.Second, 90*time.Second)
 	}
 	m.Host = h
+	h.startAgent()
+}
+
+// bootAgain boots a host whose machine was stopped, with the disk that it had.
+func (h *Host) bootAgain() {
+	h.boots++
+	h.Alive = true
+	h.Observed.BootID = fmt.Sprintf("boot-%s-%d", h.ID, h.boots)
+	h.Observed.Prepared = agent.Progress{}
 	h.startAgent()
 }
 

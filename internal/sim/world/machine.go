@@ -83,6 +83,10 @@ func (w *World) boot(m *Machine) {
 	}
 	w.Compute.Boot(m.InstanceID)
 	w.setState(m, lifecycle.MachineRunning)
+	if m.Host != nil { // it was stopped
+		m.Host.bootAgain()
+		return
+	}
 	w.newHost(m)
 }
 
@@ -101,6 +105,40 @@ func (w *World) endMachine(id string) {
 	}
 	w.After(w.Between(0, 3*time.Second), func() { w.stopHost(m) })
 	w.After(slow, func() { w.Gone(m) })
+}
+
+// stopMachine begins to stop a machine, as StopInstances does.
+func (w *World) stopMachine(id string) {
+	m := w.Machines[id]
+	if m == nil || m.State != lifecycle.MachineRunning && m.State != lifecycle.MachinePending {
+		return
+	}
+	engine.Must(w.Compute.Stop(engine.Background, id))
+	w.setState(m, lifecycle.MachineStopping)
+	w.After(w.Between(0, 5*time.Second), func() {
+		if m.State == lifecycle.MachineStopping {
+			w.stopHost(m)
+		}
+	})
+	w.After(w.Between(6*time.Second, 90*time.Second), func() {
+		if m.State == lifecycle.MachineStopping && w.Compute.Halt(id) {
+			w.setState(m, lifecycle.MachineStopped)
+		}
+	})
+}
+
+// startMachine begins to start a stopped machine, as StartInstances does. There may be no capacity for it.
+func (w *World) startMachine(id string) error {
+	m := w.Machines[id]
+	if m != nil && m.State == lifecycle.MachineStopped && w.Chance(engine.FaultNoCapacity) {
+		return &lifecycle.ShortageError{Ordered: 1, Reason: "InsufficientInstanceCapacity"}
+	}
+	if err := w.Compute.Start(engine.Background, id); err != nil || m.State != lifecycle.MachineStopped {
+		return err
+	}
+	w.setState(m, lifecycle.MachinePending)
+	w.After(w.Between(10*time.Second, 40*time.Second), func() { w.boot(m) })
+	return nil
 }
 
 // Gone is the end of a machine, however it came.

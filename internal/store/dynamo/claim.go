@@ -64,11 +64,11 @@ func claimCondition(c lifecycle.Claim) condition {
 	with := condition{
 		expression: "#state = :idle AND attribute_exists(#pooledAt) AND #assignment = :assignment" +
 			" AND (attribute_not_exists(#retiring) OR #retiring = :false)" +
-			" AND attribute_not_exists(#interruptionAt)" +
+			" AND attribute_not_exists(#interruptionAt) AND attribute_not_exists(#stop)" +
 			" AND (attribute_not_exists(#hold) OR #hold <= :now) AND #threshold > :margin",
 		names: map[string]string{
 			"#state": "state", "#pooledAt": pooledAt, "#assignment": "assignment", "#retiring": "retiring",
-			"#interruptionAt": "interruptionAt", "#hold": "hold", "#threshold": "threshold", "#trustKey": "trustKey",
+			"#interruptionAt": "interruptionAt", "#stop": "stop", "#hold": "hold", "#threshold": "threshold", "#trustKey": "trustKey",
 		},
 		values: item{
 			":idle": text(string(lifecycle.StateIdle)), ":assignment": number(c.Assignment),

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -93,6 +94,24 @@ func testByPool(t *testing.T, w world) {
 	equal(t, "fresh, of another pool", []string{"fresh build"}, w.pooled(t, "build", "large", lifecycle.UsageOnDemand, ""))
 	equal(t, "a pool unheard of", []string(nil), w.pooled(t, "site", "large", lifecycle.UsageOnDemand, repository))
 	equal(t, "a trust key unheard of", []string(nil), pooled("large", lifecycle.UsageOnDemand, "acme"))
+
+	for _, key := range []string{"d", "stranger"} {
+		instances.change(t, w, func(r *lifecycle.Record) { r.Stop = &lifecycle.Stop{At: start} }, key)
+	}
+	large := lifecycle.QueueName{ResourceClass: "large", UsageClass: lifecycle.UsageOnDemand}
+	stopped := func(pool string, limit int) []string {
+		t.Helper()
+		return keysOf(must(w.Store.StoppedInstances(t.Context(), pool, large, limit))(t))
+	}
+	if got := stopped("default", 10); len(got) != 2 || !slices.Contains(got, "d") || !slices.Contains(got, "stranger") {
+		t.Errorf("the stopped hosts are %v, want d and stranger", got)
+	}
+	equal(t, "of another pool", []string(nil), stopped("build", 10))
+	equal(t, "without those that are stopped", []string{"a", "c", "b"}, newest(10))
+	equal(t, "of another trust key, without those that are stopped", []string(nil), pooled("large", lifecycle.UsageOnDemand, "acme/other"))
+	for _, key := range []string{"d", "stranger"} {
+		instances.change(t, w, func(r *lifecycle.Record) { r.Stop = nil }, key)
+	}
 
 	must(w.Store.ClaimInstance(t.Context(), claimOf("b")))(t)
 	instances.change(t, w, func(r *lifecycle.Record) { r.PooledAt = start.Add(time.Minute) }, "d")

@@ -287,7 +287,9 @@ type Instance struct {
 	// The caches that the host had when it was pooled last, in order of their keys; at most the 16 that changed last.
 	Caches []*HostCache `protobuf:"bytes,36,rep,name=caches,proto3" json:"caches,omitempty"`
 	// What all of its caches take, as its agent reported last, in bytes; 0 in records that hold no report.
-	CacheBytes    uint64 `protobuf:"varint,37,opt,name=cache_bytes,json=cacheBytes,proto3" json:"cache_bytes,omitempty"`
+	CacheBytes uint64 `protobuf:"varint,37,opt,name=cache_bytes,json=cacheBytes,proto3" json:"cache_bytes,omitempty"`
+	// Since when the machine of the host is stopped, or was to be; absent once it runs again for a run.
+	StopTime      *timestamppb.Timestamp `protobuf:"bytes,38,opt,name=stop_time,json=stopTime,proto3" json:"stop_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -581,6 +583,13 @@ func (x *Instance) GetCacheBytes() uint64 {
 	return 0
 }
 
+func (x *Instance) GetStopTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.StopTime
+	}
+	return nil
+}
+
 // WorkflowJob is a job of a workflow run.
 type WorkflowJob struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -685,7 +694,7 @@ var File_remuda_v1_instance_proto protoreflect.FileDescriptor
 
 const file_remuda_v1_instance_proto_rawDesc = "" +
 	"\n" +
-	"\x18remuda/v1/instance.proto\x12\tremuda.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15remuda/v1/cache.proto\"\xc4\v\n" +
+	"\x18remuda/v1/instance.proto\x12\tremuda.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15remuda/v1/cache.proto\"\xfd\v\n" +
 	"\bInstance\x12\x1f\n" +
 	"\vinstance_id\x18\x01 \x01(\tR\n" +
 	"instanceId\x12\x12\n" +
@@ -739,7 +748,8 @@ const file_remuda_v1_instance_proto_rawDesc = "" +
 	"\x0fretiring_reason\x18# \x01(\tR\x0eretiringReason\x12,\n" +
 	"\x06caches\x18$ \x03(\v2\x14.remuda.v1.HostCacheR\x06caches\x12\x1f\n" +
 	"\vcache_bytes\x18% \x01(\x04R\n" +
-	"cacheBytes\"\xdd\x01\n" +
+	"cacheBytes\x127\n" +
+	"\tstop_time\x18& \x01(\v2\x1a.google.protobuf.TimestampR\bstopTime\"\xdd\x01\n" +
 	"\vWorkflowJob\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\x03R\x05jobId\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1e\n" +
@@ -813,12 +823,13 @@ var file_remuda_v1_instance_proto_depIdxs = []int32{
 	5,  // 12: remuda.v1.Instance.resting_time:type_name -> google.protobuf.Timestamp
 	4,  // 13: remuda.v1.Instance.job:type_name -> remuda.v1.WorkflowJob
 	6,  // 14: remuda.v1.Instance.caches:type_name -> remuda.v1.HostCache
-	5,  // 15: remuda.v1.WorkflowJob.start_time:type_name -> google.protobuf.Timestamp
-	16, // [16:16] is the sub-list for method output_type
-	16, // [16:16] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	5,  // 15: remuda.v1.Instance.stop_time:type_name -> google.protobuf.Timestamp
+	5,  // 16: remuda.v1.WorkflowJob.start_time:type_name -> google.protobuf.Timestamp
+	17, // [17:17] is the sub-list for method output_type
+	17, // [17:17] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_remuda_v1_instance_proto_init() }

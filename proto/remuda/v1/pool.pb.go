@@ -169,9 +169,15 @@ type Pool struct {
 	// Present while the pool is paused.
 	Pause *Pause `protobuf:"bytes,15,opt,name=pause,proto3" json:"pause,omitempty"`
 	// Whether the configuration has the pool no longer. It is listed for the hosts that are left, and has nothing but their numbers.
-	Removed       bool `protobuf:"varint,16,opt,name=removed,proto3" json:"removed,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Removed bool `protobuf:"varint,16,opt,name=removed,proto3" json:"removed,omitempty"`
+	// How many of its idle hosts are stopped, or about to be. A run has one started.
+	StoppedCount int32 `protobuf:"varint,17,opt,name=stopped_count,json=stoppedCount,proto3" json:"stopped_count,omitempty"`
+	// How many of those no run has used yet, so that any repository may take them.
+	FreshStoppedCount int32 `protobuf:"varint,18,opt,name=fresh_stopped_count,json=freshStoppedCount,proto3" json:"fresh_stopped_count,omitempty"`
+	// How many of those are wanted at this moment, by the pool's minimum and its schedules.
+	WantedFreshStoppedCount int32 `protobuf:"varint,19,opt,name=wanted_fresh_stopped_count,json=wantedFreshStoppedCount,proto3" json:"wanted_fresh_stopped_count,omitempty"`
+	unknownFields           protoimpl.UnknownFields
+	sizeCache               protoimpl.SizeCache
 }
 
 func (x *Pool) Reset() {
@@ -316,6 +322,27 @@ func (x *Pool) GetRemoved() bool {
 	return false
 }
 
+func (x *Pool) GetStoppedCount() int32 {
+	if x != nil {
+		return x.StoppedCount
+	}
+	return 0
+}
+
+func (x *Pool) GetFreshStoppedCount() int32 {
+	if x != nil {
+		return x.FreshStoppedCount
+	}
+	return 0
+}
+
+func (x *Pool) GetWantedFreshStoppedCount() int32 {
+	if x != nil {
+		return x.WantedFreshStoppedCount
+	}
+	return 0
+}
+
 // ListPoolsRequest asks for the configured pools, and for those that have hosts left, page by page.
 type ListPoolsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -434,7 +461,7 @@ const file_remuda_v1_pool_proto_rawDesc = "" +
 	"\n" +
 	"StateCount\x12&\n" +
 	"\x05state\x18\x01 \x01(\x0e2\x10.remuda.v1.StateR\x05state\x12\x14\n" +
-	"\x05count\x18\x02 \x01(\x05R\x05count\"\xf6\x04\n" +
+	"\x05count\x18\x02 \x01(\x05R\x05count\"\x88\x06\n" +
 	"\x04Pool\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12)\n" +
 	"\x10resource_classes\x18\x02 \x03(\tR\x0fresourceClasses\x12:\n" +
@@ -457,7 +484,10 @@ const file_remuda_v1_pool_proto_rawDesc = "" +
 	"\vhas_maximum\x18\x0e \x01(\bR\n" +
 	"hasMaximum\x12&\n" +
 	"\x05pause\x18\x0f \x01(\v2\x10.remuda.v1.PauseR\x05pause\x12\x18\n" +
-	"\aremoved\x18\x10 \x01(\bR\aremoved\"d\n" +
+	"\aremoved\x18\x10 \x01(\bR\aremoved\x12#\n" +
+	"\rstopped_count\x18\x11 \x01(\x05R\fstoppedCount\x12.\n" +
+	"\x13fresh_stopped_count\x18\x12 \x01(\x05R\x11freshStoppedCount\x12;\n" +
+	"\x1awanted_fresh_stopped_count\x18\x13 \x01(\x05R\x17wantedFreshStoppedCount\"d\n" +
 	"\x10ListPoolsRequest\x12'\n" +
 	"\tpage_size\x18\x01 \x01(\x05B\n" +
 	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\bpageSize\x12'\n" +

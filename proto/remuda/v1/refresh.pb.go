@@ -109,6 +109,16 @@ const (
 	Action_ACTION_RESUME Action = 39
 	// An operator dropped a cache; it is about no single host.
 	Action_ACTION_DROP_CACHE Action = 40
+	// The machine of an idle host is to be stopped, or again if it could not be started for the run that took the host.
+	Action_ACTION_STOP Action = 41
+	// The cloud shows the machine of a stopped host as stopped.
+	Action_ACTION_CONFIRM_STOP Action = 42
+	// A request takes a stopped host, whose machine is to be started.
+	Action_ACTION_START Action = 43
+	// The cloud is to stop a machine.
+	Action_ACTION_STOP_MACHINE Action = 44
+	// The cloud is to start a machine.
+	Action_ACTION_START_MACHINE Action = 45
 )
 
 // Enum value maps for Action.
@@ -155,6 +165,11 @@ var (
 		38: "ACTION_PAUSE",
 		39: "ACTION_RESUME",
 		40: "ACTION_DROP_CACHE",
+		41: "ACTION_STOP",
+		42: "ACTION_CONFIRM_STOP",
+		43: "ACTION_START",
+		44: "ACTION_STOP_MACHINE",
+		45: "ACTION_START_MACHINE",
 	}
 	Action_value = map[string]int32{
 		"ACTION_UNSPECIFIED":    0,
@@ -198,6 +213,11 @@ var (
 		"ACTION_PAUSE":          38,
 		"ACTION_RESUME":         39,
 		"ACTION_DROP_CACHE":     40,
+		"ACTION_STOP":           41,
+		"ACTION_CONFIRM_STOP":   42,
+		"ACTION_START":          43,
+		"ACTION_STOP_MACHINE":   44,
+		"ACTION_START_MACHINE":  45,
 	}
 )
 
@@ -777,7 +797,7 @@ const file_remuda_v1_refresh_proto_rawDesc = "" +
 	"\x0emore_decisions\x18\x03 \x01(\x05R\rmoreDecisions\x127\n" +
 	"\tread_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\breadTime\x12)\n" +
 	"\x05pools\x18\x05 \x03(\v2\x13.remuda.v1.PoolPlanR\x05pools\x12&\n" +
-	"\x0fkept_idle_count\x18\x06 \x01(\x05R\rkeptIdleCount*\xe2\x06\n" +
+	"\x0fkept_idle_count\x18\x06 \x01(\x05R\rkeptIdleCount*\xd1\a\n" +
 	"\x06Action\x12\x16\n" +
 	"\x12ACTION_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rACTION_LAUNCH\x10\x01\x12\x10\n" +
@@ -820,7 +840,12 @@ const file_remuda_v1_refresh_proto_rawDesc = "" +
 	"\vACTION_WARN\x10%\x12\x10\n" +
 	"\fACTION_PAUSE\x10&\x12\x11\n" +
 	"\rACTION_RESUME\x10'\x12\x15\n" +
-	"\x11ACTION_DROP_CACHE\x10(*k\n" +
+	"\x11ACTION_DROP_CACHE\x10(\x12\x0f\n" +
+	"\vACTION_STOP\x10)\x12\x17\n" +
+	"\x13ACTION_CONFIRM_STOP\x10*\x12\x10\n" +
+	"\fACTION_START\x10+\x12\x17\n" +
+	"\x13ACTION_STOP_MACHINE\x10,\x12\x18\n" +
+	"\x14ACTION_START_MACHINE\x10-*k\n" +
 	"\x0eResourceChange\x12\x1f\n" +
 	"\x1bRESOURCE_CHANGE_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17RESOURCE_CHANGE_CREATED\x10\x01\x12\x1b\n" +
