@@ -157,7 +157,7 @@ func overlap(a, b string) bool {
 
 // checkPermissions rehearses launches and the end of a machine.
 func checkPermissions(ctx context.Context, c *config.Config, probe *accountProbe) []permissionCheck {
-	policy := aws.Policy(aws.RoleControld, permissions.Needed(c.StopsHosts()), policyNames(c, "*", "", ""))
+	policy := aws.Policy(aws.RoleControld, permissions.Needed(uses(c)), policyNames(c, "*", "", ""))
 	checks := []permissionCheck{}
 	for _, r := range probe.rehearse(ctx, rehearsals(c)) {
 		check := permissionCheck{resultAllowed, r.Action, r.Of, ""}

@@ -31,7 +31,7 @@ pools:
       caches: [{name: go, paths: [~/go/pkg/mod], size_mib: 4096, scope: owner, from: [main], keep: 24h}],
       warm: {usage_class: spot, allow_on_demand_fallback: true, minimum_idle: 1, schedules: [{cron: "* * 8 * * *", idle_count: 2}]},
       jobs: {labels: [small], maximum: 5, minimum: 1, registered_minimum: true, repositories: [acme/shop], usage_class: spot, allow_on_demand_fallback: true, forks: true}}
-  docker: {instance_types: [c6i.*], privileged: true}
+  docker: {instance_types: [c6i.*], privileged: true, reset: root-volume}
 services:
   render: {region: eu-west-1, cluster: c, ecs_service: s, worker_token_file: DIR/worker, nudge_token_file: DIR/nudge, requeue: true, labels: [gpu]}
 `
@@ -97,7 +97,7 @@ func TestEveryOptionIsFilled(t *testing.T) {
 		"pool":         {inAWS.fleet.Pools["default"], map[string]string{"Privileged": hasCaches}},
 		"pool here":    {local.fleet.Pools["default"], map[string]string{"Privileged": hasCaches}},
 		"policy":       {inAWS.fleet.Pools["default"].Policy, map[string]string{"Cloud": "EC2"}},
-		"policy here":  {local.fleet.Pools["default"].Policy, nil},
+		"policy here":  {local.fleet.Pools["default"].Policy, map[string]string{"KeepsTrust": "no job has the credentials of a machine"}},
 		"warm":         {*inAWS.fleet.Pools["default"].Warm, nil},
 		"warm policy":  {inAWS.fleet.Pools["default"].Warm.Policy, map[string]string{"Maximum": "it is the pool's", "Key": "it is minimum_idle"}},
 		"stopped":      {*inAWS.fleet.Pools["default"].Stopped, nil},

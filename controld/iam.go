@@ -47,7 +47,7 @@ func iamPolicy(_ context.Context, call *call) error {
 	case format == "cloudformation" && path != "":
 		return call.misused("--format cloudformation takes the names of a template's parameters and resources, and so no --config")
 	case format == "cloudformation":
-		_, err := io.WriteString(call.stdout, aws.Policy(aws.Role(role), permissions.Needed(false), aws.TemplateNames()).CloudFormation())
+		_, err := io.WriteString(call.stdout, aws.Policy(aws.Role(role), permissions.Needed(permissions.Uses{}), aws.TemplateNames()).CloudFormation())
 		return err
 	case path == "":
 		return call.misused("--config is required")
@@ -58,7 +58,7 @@ func iamPolicy(_ context.Context, call *call) error {
 	if err != nil {
 		return wrongConfig(err)
 	}
-	names, needed := policyNames(c, account, hostRole, hostProfile), permissions.Needed(c.StopsHosts())
+	names, needed := policyNames(c, account, hostRole, hostProfile), permissions.Needed(uses(c))
 	names.HostLogs = hostLogs
 	switch {
 	case c.WithoutHosts && aws.Role(role) == aws.RoleHost:
@@ -117,4 +117,9 @@ func explainActions(out io.Writer, roles []aws.Role) error {
 		}
 	}
 	return w.Flush()
+}
+
+// uses says what the pools of a configuration need of EC2 beside what all do.
+func uses(c *config.Config) permissions.Uses {
+	return permissions.Uses{Stops: c.StopsHosts(), Resets: c.ResetsRoots()}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/cache"
+	"github.com/remuda-ci/remuda/internal/lifecycle/statement"
 	"github.com/remuda-ci/remuda/internal/page/signin"
 	"github.com/remuda-ci/remuda/internal/policy"
 	"github.com/remuda-ci/remuda/internal/policy/budget"
@@ -291,6 +292,7 @@ var keyRows = []keyRow{
 	{key: "pools.<name>.jobs_read_metadata", value: "true", aws: true, got: ofEC2(func(p ec2.Pool) any { return p.JobsReadMetadata }), want: true},
 	{key: "pools.<name>.default_labels", value: "true", got: ofPool(func(p fleet.Pool) any { return p.DefaultLabels }), want: true},
 	{key: "pools.<name>.max_uses", value: "4", got: ofPolicy(func(p lifecycle.Policy) any { return p.MaxUses }), want: 4},
+	{key: "pools.<name>.reset", value: "root-volume", got: ofPolicy(func(p lifecycle.Policy) any { return p.Reset }), want: statement.LevelRootVolume},
 	{key: "pools.<name>.awake", value: "50", got: ofPolicy(func(p lifecycle.Policy) any { return p.Awake }), want: 50},
 	{key: "pools.<name>.stopped.maximum", value: "7", got: ofPolicy(func(p lifecycle.Policy) any { return p.StoppedMaximum }), want: 7},
 	{key: "pools.<name>.stopped.minimum", value: "2", with: withStopped, got: ofStopped(func(p fleet.WarmPool) any { return p.Policy.MinimumIdle }), want: 2},

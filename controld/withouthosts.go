@@ -72,6 +72,12 @@ func (noHosts) Stop(context.Context, string) error { return errNoHosts }
 
 func (noHosts) Start(context.Context, string) error { return errNoHosts }
 
+func (noHosts) ReplaceRoot(context.Context, string, string) (lifecycle.RootTask, error) {
+	return lifecycle.RootTask{}, errNoHosts
+}
+
+func (noHosts) RootTasks(context.Context, []string) ([]lifecycle.RootTask, error) { return nil, nil }
+
 func (noHosts) Terminate(context.Context, []string) error { return errNoHosts }
 
 func (noHosts) Send(context.Context, ...lifecycle.Message) error { return errNoHosts }

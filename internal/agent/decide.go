@@ -197,7 +197,7 @@ func (v decider) release() Decision {
 		return v.stop("released, and no job runs")
 	case s.Registration && !v.jit():
 		return v.deregister()
-	case v.Record.Releasing() && v.Record.Unused() && s.Prepared.Phase == PhaseNone && !v.interrupted():
+	case v.Record.Releasing() && v.Record.Fresh() && s.Prepared.Phase == PhaseNone && !v.interrupted():
 		return do(EffectPrepare, "the host is new, and the first run that claims it must not wait for this")
 	case v.refused() != "":
 		return v.notClean(lifecycle.CauseHost, fmt.Sprintf("refused a job of run %s", v.refused()))

@@ -114,6 +114,8 @@ func (v decider) activity() string {
 		return fmt.Sprintf("running: %s, %s", v.purpose(), v.job())
 	case r.State == lifecycle.StateRunning:
 		return fmt.Sprintf("running: %s, %s", v.purpose(), v.reason())
+	case r.Resetting():
+		return "idle: clean, waiting for a new root volume"
 	case r.Releasing() && v.busy():
 		return fmt.Sprintf("releasing: waiting for %s to finish", v.theJob())
 	case r.Releasing():

@@ -91,6 +91,8 @@ func spread(k Kind) []Kind {
 		return []Kind{onUsed, onUsedByFleets, OnTemplates, onMade}
 	case OnLaunches:
 		return []Kind{onUsed, onUsedByTemplates, OnTemplates, onMade}
+	case OnRootVolumes:
+		return []Kind{OnMachines, onNewRoots}
 	}
 	return []Kind{k}
 }
@@ -105,6 +107,8 @@ const (
 	// onUsedByTemplates are named by the launch template, and never by the call.
 	onUsedByTemplates Kind = "used by templates"
 	onMade            Kind = "made by launches"
+	// onNewRoots are what a replacement of a root volume makes. The instance that gets it has our tag.
+	onNewRoots Kind = "made by replacements"
 )
 
 // JSON is the policy as IAM takes it, with a line for each value.
@@ -133,7 +137,7 @@ func sid(k Kind) string {
 
 // kinds are all of them, in the order of the statements.
 var kinds = []Kind{
-	OnInstances, OnReports, OnTables, OnQueues, OnTemplates, OnNewTemplates, onUsed, onUsedByFleets, onUsedByTemplates, onMade, OnNewTags, OnMachines,
+	OnInstances, OnReports, OnTables, OnQueues, OnTemplates, OnNewTemplates, onUsed, onUsedByFleets, onUsedByTemplates, onMade, OnNewTags, OnMachines, onNewRoots,
 	OnOwn, OnHostLogs, OnHostRole, OnVolumeKeys, OnVolumeGrants, OnProfile, OnServices, OnAll,
 }
 
@@ -167,7 +171,7 @@ func (n Names) resources(role Role, k Kind) []string {
 		return n.tables(role)
 	case OnQueues:
 		return []string{n.arn("sqs", n.Prefix+"-*")}
-	case OnTemplates, OnNewTemplates, OnMachines, OnOwn, OnNewTags, onUsed, onUsedByFleets, onUsedByTemplates, onMade:
+	case OnTemplates, OnNewTemplates, OnMachines, OnOwn, OnNewTags, onUsed, onUsedByFleets, onUsedByTemplates, onMade, onNewRoots:
 		return n.machines(role, k)
 	case OnServices:
 		return n.services()
@@ -251,6 +255,8 @@ func (n Names) machines(role Role, k Kind) []string {
 		return n.made()
 	case onMade:
 		return n.made()
+	case onNewRoots:
+		return []string{n.arn("ec2", "replace-root-volume-task/*"), n.arn("ec2", "volume/*")}
 	case onUsed:
 		// A subnet may be shared by another account (AWS Resource Access Manager).
 		return []string{n.ofAnyAccount("subnet/*")}
@@ -362,6 +368,7 @@ const (
 	OnLaunches     Kind = "launches"         // what RunInstances makes and uses, from our templates
 	OnNewTags      Kind = "tags on creation" // of what is being made
 	OnMachines     Kind = "machines"         // instances with our tag
+	OnRootVolumes  Kind = "root volumes"     // those instances, and what gets them a new root volume
 	OnOwn          Kind = "own machine"
 	OnHostRole     Kind = "host role"     // to be passed to EC2
 	OnVolumeKeys   Kind = "volume keys"   // KMS keys of volumes, used by EC2

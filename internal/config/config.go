@@ -12,6 +12,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/config/strictyaml"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/statement"
 	"github.com/remuda-ci/remuda/internal/policy"
 	"github.com/remuda-ci/remuda/internal/policy/price"
 )
@@ -139,6 +140,8 @@ type Pool struct {
 	// them; none: all types will do.
 	InstanceTypes []string        `yaml:"instance_types"`
 	Reuse         lifecycle.Reuse `yaml:"reuse"`
+	// Reset says how a host is renewed between two runs.
+	Reset statement.Level `yaml:"reset"`
 	// Privileged says that a job may become root on its host, with sudo or
 	// docker. Nothing that the host holds is safe from its jobs then.
 	Privileged bool `yaml:"privileged"`
@@ -200,6 +203,7 @@ type SpotBreaker struct {
 func (p *Pool) SetDefaults() {
 	p.Awake = lifecycle.DefaultPolicy().Awake
 	p.Reuse, p.Drift = lifecycle.ReuseSameRepository, lifecycle.DriftLeave
+	p.Reset = statement.LevelSlate
 	p.SpotBreaker = SpotBreaker{Within: 10 * time.Minute, Pause: 30 * time.Minute}
 }
 
@@ -319,6 +323,7 @@ func (c *Config) Read(name string, data []byte, rules ...Rule) error {
 	}
 	return strictyaml.Decode(name, data, c, strictyaml.Rule(every),
 		strictyaml.Values(lifecycle.Reuses...),
+		strictyaml.Values(statement.Levels...),
 		strictyaml.Values(lifecycle.Drifts...),
 		strictyaml.Values(lifecycle.StandbyModes...),
 		strictyaml.Values(lifecycle.UsageClasses...),

@@ -15,6 +15,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/config"
 	"github.com/remuda-ci/remuda/internal/config/strictyaml"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/statement"
 )
 
 // token is the one thing that every file needs.
@@ -45,7 +46,7 @@ timeouts: {idle: 90s}
 	want.GitHub.TokenEnv = "GITHUB_TOKEN"
 	want.ResourceClasses["large"] = config.ResourceClass{CPU: 2, MemoryMiB: 8192}
 	want.ResourceClasses["tiny"] = config.ResourceClass{CPU: 1, MemoryMiB: 512}
-	want.Pools["build"] = config.Pool{Reuse: lifecycle.ReuseSameRepository, Drift: lifecycle.DriftLeave, Awake: 10,
+	want.Pools["build"] = config.Pool{Reuse: lifecycle.ReuseSameRepository, Reset: statement.LevelSlate, Drift: lifecycle.DriftLeave, Awake: 10,
 		SpotBreaker:  config.Default().Pools[config.DefaultPool].SpotBreaker,
 		UsageClasses: []lifecycle.UsageClass{lifecycle.UsageSpot}, MaxRuntime: &hour}
 	want.Timeouts.Idle = 90 * time.Second
@@ -104,7 +105,7 @@ pools:
 		CreationTimeout: time.Second, ClaimTimeout: 2 * time.Second, MaxRuntime: 3 * time.Second, ReleaseTimeout: 4 * time.Second,
 		IdleTime: 41 * time.Second, WarmTime: time.Hour, RestAfter: 5 * time.Minute, Awake: 10, StoppedTime: 24 * time.Hour, Silence: 45 * time.Second, ExternalTimeout: 6 * time.Second, UnattendedTimeout: 7 * time.Second,
 		ClaimMargin: 8 * time.Second, ReleasePoll: 5 * time.Second, DrainPoll: 15 * time.Second, EndPoll: 10 * time.Second, JobPoll: 30 * time.Second,
-		ForgetAfter: 9 * time.Minute, Reuse: lifecycle.ReuseSameRepository, Drift: lifecycle.DriftLeave,
+		ForgetAfter: 9 * time.Minute, Reuse: lifecycle.ReuseSameRepository, Reset: statement.LevelSlate, Drift: lifecycle.DriftLeave,
 		Standby: lifecycle.StandbyListening,
 	}
 	if d := cmp.Diff(want, c.Policy("default")); d != "" {

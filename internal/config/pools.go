@@ -10,6 +10,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/config/strictyaml"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/statement"
 	"github.com/remuda-ci/remuda/internal/policy"
 	"github.com/remuda-ci/remuda/internal/policy/budget"
 )
@@ -28,7 +29,8 @@ func (c *Config) Policy(pool string) lifecycle.Policy {
 	policy.UnattendedTimeout = t.Unattended
 	policy.ClaimMargin = t.ClaimMargin
 	policy.ForgetAfter = t.Forget
-	policy.Reuse = p.Reuse
+	policy.Reuse, policy.Reset = p.Reuse, p.Reset
+	policy.KeepsTrust = p.givesCredentials()
 	policy.MaxUses, policy.Awake = p.MaxUses, p.Awake
 	policy.MaxAge, policy.Drift, policy.Standby = p.MaxAge, p.Drift, c.standby(p)
 	if p.MaxRuntime != nil {
@@ -104,7 +106,7 @@ func (c *Config) Warnings() []string {
 			{p.DefaultLabels, "registers its runners with GitHub's default labels (default_labels): any job of the same scope that names these alone, a fork's too, comes to its hosts"},
 			{p.Maximum != nil && *p.Maximum == 0, "may have no host (maximum: 0), so it serves nothing; take maximum out for any number"},
 			{p.Jobs != nil && p.Jobs.Forks, "gives hosts to jobs of forks: who opens a pull request runs what they like there"},
-			{p.Privileged && p.Reuse != lifecycle.ReuseNone,
+			{p.Privileged && p.Reuse != lifecycle.ReuseNone && p.Reset != statement.LevelRootVolume,
 				"is privileged and reused: a job can leave something behind that no clean-up finds, for every later run with " + trusted(p.Reuse)},
 		} {
 			if w.holds {

@@ -241,6 +241,7 @@ func (c *Config) validatePool(at strictyaml.Place, name string) {
 	}
 	c.validateWarm(at, name)
 	c.validateReuse(at, p)
+	c.validateReset(at, p)
 	c.validateCaches(at.At("caches"), p)
 	c.validateStandby(at, p)
 	c.validateStopped(at, name)

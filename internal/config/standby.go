@@ -5,6 +5,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/config/strictyaml"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/statement"
 )
 
 // standby is how the clean hosts of a pool wait for a run: as it says, or listening where that is possible.
@@ -27,6 +28,9 @@ func (c *Config) cannotListen(p Pool) []string {
 		reasons = append(reasons, "with reuse: none no host waits for another run")
 	case p.Reuse == lifecycle.ReuseSameOwner && c.GitHub.Scope != ScopeOrganization:
 		reasons = append(reasons, "with reuse: same-owner a host waits for runs of several repositories, and at repository scope it can register with one alone")
+	}
+	if p.Reset == statement.LevelRootVolume {
+		reasons = append(reasons, "with reset: root-volume a host waits for the run of any repository")
 	}
 	if p.Jobs != nil {
 		reasons = append(reasons, "each host of a job pool registers for one job")

@@ -82,7 +82,7 @@ func (s *session) makeRole(ctx context.Context, name string, trust map[string]an
 		return "", aws.Wrap("make role "+name, err)
 	}
 	for _, role := range roles {
-		text, err := aws.Policy(role, permissions.Needed(false), names).JSON()
+		text, err := aws.Policy(role, permissions.Needed(permissions.Uses{}), names).JSON()
 		if err != nil {
 			return "", err
 		}

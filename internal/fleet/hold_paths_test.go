@@ -20,13 +20,14 @@ func TestTheWaysToEndAHost(t *testing.T) {
 	// By what is called, the functions that call it.
 	want := map[string][]string{
 		"Ender.Terminate":   {"Hosts.EndMachines"},                                         // which asks for the hold first
+		"Ender.ReplaceRoot": {"Hosts.ReplaceRoot"},                                         // likewise
 		"Ender.Stop":        {"Hosts.Power"},                                               // likewise
 		"EndMachines":       {"CloudSweep.end", "DueSweep.endMachines", "Hosts.Terminate"}, // all that tell the cloud
 		"hs.apply":          {"Hosts.ApplyChecked", "Hosts.ReconcileOneOfMany"},            // after MayEnd, and after decideUnderHold
 		"lifecycle.Apply":   {"Hosts.apply"},                                               // the one way to a terminated record
 		"Compute.Terminate": nil,
 		"Scaler.SetDesired": {"Sweep.setDesired"}, // after confirmScaleIn, where runners are taken away
-		"MayEnd":            {"Fleet.setServices", "Hosts.ApplyChecked", "Hosts.EndMachines", "Hosts.Power", "Sweep.confirmScaleIn", "Sweep.unlessHeld"},
+		"MayEnd":            {"Fleet.setServices", "Hosts.ApplyChecked", "Hosts.EndMachines", "Hosts.Power", "Hosts.ReplaceRoot", "Sweep.confirmScaleIn", "Sweep.unlessHeld"},
 	}
 	got := map[string][]string{}
 	root, err := filepath.Glob("*.go")

@@ -46,7 +46,7 @@ func (h *Host) Clean(ctx context.Context, c agent.CleanUp) error {
 	}
 	err = removeFiles(h.path(cleanResultFile))
 	if err == nil {
-		err = h.layout.startClean(ctx, t, h.nextAttempt(startRecord{Assignment: c.Assignment, Host: h.o.InstanceID, RunBefore: c.RunBefore, KeepCaches: c.KeepCaches}, st))
+		err = h.layout.startClean(ctx, t, h.nextAttempt(startRecord{Assignment: c.Assignment, Host: h.o.InstanceID, RunBefore: c.RunBefore, KeepCaches: c.KeepCaches, NewRoot: c.NewRoot}, st))
 	}
 	if err != nil {
 		return fmt.Errorf("clean host: %w", err)
@@ -86,6 +86,9 @@ func (h *Host) newStatement(assignment int64) statement.Reset {
 	// Without the file of its start the statement names no host, and no key signs it.
 	if start, err := h.task(taskClean).readStart(); err == nil && start != nil {
 		r.Host, r.RunBefore = start.Host, start.RunBefore
+		if start.NewRoot {
+			r.Level = statement.LevelRootVolume
+		}
 	}
 	return r
 }

@@ -51,6 +51,8 @@ type startRecord struct {
 	RunBefore string `json:"runBefore,omitempty"`
 	// KeepCaches is of a clean-up too: see agent.CleanUp.
 	KeepCaches string `json:"keepCaches,omitempty"`
+	// NewRoot is of a clean-up too.
+	NewRoot bool `json:"newRoot,omitempty"`
 	// LogOffset is where its output begins in its log.
 	LogOffset int64 `json:"logOffset"`
 	// Started says that its start was seen, so that a unit that is gone without NAME.exit has ended: systemd

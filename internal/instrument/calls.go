@@ -126,6 +126,18 @@ func (c Compute) Stop(ctx context.Context, instanceID string) (err error) {
 	return c.Compute.Stop(ctx, instanceID)
 }
 
+// ReplaceRoot implements fleet.Compute.
+func (c Compute) ReplaceRoot(ctx context.Context, instanceID, token string) (_ lifecycle.RootTask, err error) {
+	defer c.count("replace_root", &err)
+	return c.Compute.ReplaceRoot(ctx, instanceID, token)
+}
+
+// RootTasks implements fleet.Compute.
+func (c Compute) RootTasks(ctx context.Context, instanceIDs []string) (_ []lifecycle.RootTask, err error) {
+	defer c.count("root_tasks", &err)
+	return c.Compute.RootTasks(ctx, instanceIDs)
+}
+
 // Start implements fleet.Compute.
 func (c Compute) Start(ctx context.Context, instanceID string) (err error) {
 	defer c.count("start", &err)

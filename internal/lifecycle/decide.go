@@ -26,6 +26,9 @@ type Facts struct {
 	StoppedHosts *int
 	// StartShort is why the cloud has no capacity to start the machine, as it has just answered; empty: it did not say so.
 	StartShort string
+	// RootTask is the replacement of the root volume of a resetting host, and RootRefused why the cloud does not begin one, as it has just answered.
+	RootTask    *RootTask
+	RootRefused string
 	// LabelsSet: GitHub has set the labels of the host's run. See Decision.SetLabels.
 	LabelsSet bool
 	// Watch says how far a silence of the host is its own fault.
@@ -78,6 +81,8 @@ type Decision struct {
 	Gone bool
 	// EndedAt is when the machine of a host that is forgotten ended; zero: the cloud does not say.
 	EndedAt time.Time
+	// RootTask is the cloud's name for the replacement that was begun.
+	RootTask string
 	// Hold is until when ActionHold keeps the host for the fleet's hold; zero takes the mark away.
 	Hold time.Time
 	// AgentKey is the key that the host binds with this decision; empty: none.
@@ -157,6 +162,9 @@ func (v decider) byState() Decision {
 		if v.Record.Stopped() {
 			return v.stopped()
 		}
+		if v.Record.Resetting() {
+			return v.resetting()
+		}
 		return v.pooled()
 	}
 	return keep(v.now.Add(v.p.DrainPoll), Because(ReasonUnknownState, "state %q is not one of ours", v.Record.State))
@@ -186,15 +194,20 @@ func (v decider) fresh() bool {
 	return v.Report != nil && v.now.Sub(v.Report.HeartbeatAt) < v.p.Silence
 }
 
-// silent reports whether a host that once spoke has fallen silent through its own fault, and not because its machine is stopped.
+// off reports whether the machine of the host is stopped or boots again, so that its agent cannot speak.
+func (v decider) off() bool {
+	return v.Record.Stopped() || v.booting() || v.Record.Resetting() || v.restarting()
+}
+
+// silent reports whether a host that once spoke has fallen silent through its own fault.
 func (v decider) silent() bool {
-	return v.Report != nil && !v.Record.Stopped() && !v.booting() && v.Silent(v.Report.HeartbeatAt, v.p.Silence)
+	return v.Report != nil && !v.off() && v.Silent(v.Report.HeartbeatAt, v.p.Silence)
 }
 
 // excused reports whether a deadline that the host missed for want of a report is to be passed over. The host gets
 // as long as a job may run: after that, none can be on it, and a host that is really dead is paid for no longer.
 func (v decider) excused() bool {
-	return v.expired() && !v.booting() && (v.reportLost() || v.Report != nil && v.Excused(v.Report.HeartbeatAt, v.now, v.p.Silence)) &&
+	return v.expired() && !v.off() && (v.reportLost() || v.Report != nil && v.Excused(v.Report.HeartbeatAt, v.now, v.p.Silence)) &&
 		v.now.Before(v.Record.Threshold.Add(v.Record.maxRuntime(v.p)))
 }
 

@@ -176,7 +176,7 @@ func (v decider) releasing() Decision {
 	switch {
 	case v.signal() == SignalRemoveRegOK && v.fresh():
 		return v.clean()
-	case v.signal() == SignalFailed && v.Record.Unused():
+	case v.signal() == SignalFailed && v.Record.Fresh():
 		return terminate(v.preRunnerFailed())
 	case v.silent():
 		return terminate(v.hasBeenSilent("while it was " + v.releasingWord()))
@@ -186,12 +186,15 @@ func (v decider) releasing() Decision {
 		return v.removalFailed()
 	case v.excused():
 		return keep(v.now.Add(v.p.DrainPoll), unheardExcused)
-	case v.expired() && v.Record.Unused():
+	case v.expired() && v.Record.Fresh():
 		return terminate(v.notPrepared())
 	case v.expired():
 		return terminate(notClean)
 	case v.needsToken():
 		return act(ActionProvideToken, removeToken)
+	}
+	if v.Record.Renewed() {
+		return keep(v.now.Add(v.p.ReleasePoll), preparingAgain)
 	}
 	if v.Record.Unused() {
 		return keep(v.now.Add(v.p.ReleasePoll), preparing)
@@ -200,7 +203,7 @@ func (v decider) releasing() Decision {
 }
 
 func (v decider) releasingWord() string {
-	if v.Record.Unused() {
+	if v.Record.Fresh() {
 		return "starting"
 	}
 	return "released"
@@ -274,8 +277,11 @@ func (v decider) cleaned() Decision {
 	case v.aged().Given():
 		return terminate(v.aged())
 	}
-	if r.Unused() {
-		return act(ActionPool, prepared)
+	if v.resets() {
+		return v.mayReset()
+	}
+	if r.Fresh() {
+		return act(ActionPool, v.ready())
 	}
 	d := act(ActionPool, clean)
 	d.StandsBy = v.mayStandBy()

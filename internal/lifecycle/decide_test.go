@@ -83,7 +83,7 @@ func TestDefaultPolicy(t *testing.T) {
 	want := lifecycle.Policy{
 		CreationTimeout: 10 * time.Minute, ClaimTimeout: 2 * time.Minute, MaxRuntime: 2 * time.Hour, ReleaseTimeout: 2 * time.Minute,
 		IdleTime: 5 * time.Minute, WarmTime: time.Hour, RestAfter: 5 * time.Minute, Awake: 10, StoppedTime: 24 * time.Hour, Silence: time.Minute, ExternalTimeout: 30 * time.Minute, UnattendedTimeout: 5 * time.Minute,
-		ClaimMargin: 30 * time.Second, JobPoll: 30 * time.Second, ForgetAfter: 24 * time.Hour, Reuse: "same-repository",
+		ClaimMargin: 30 * time.Second, JobPoll: 30 * time.Second, ForgetAfter: 24 * time.Hour, Reuse: "same-repository", Reset: "slate",
 		Drift: "leave",
 	}
 	got := lifecycle.DefaultPolicy()

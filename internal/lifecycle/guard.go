@@ -12,12 +12,15 @@ func (d Decision) Ends() bool {
 	return d.Action == ActionTerminate && !d.Gone || d.Action == ActionEndMachine
 }
 
-// stops reports whether the decision has the machine of a host stopped that a run could claim.
-func (d Decision) stops(r Record) bool { return d.Action == ActionStop && r.Pooled() }
+// interferes reports whether the decision has the machine of a host stopped that a run could claim, or its root volume replaced: what an operator who
+// holds the fleet wants to look at would be gone.
+func (d Decision) interferes(r Record) bool {
+	return d.Action == ActionStop && r.Pooled() || d.Action == ActionReset
+}
 
 // AsksForHold reports whether a decision about the host depends on the hold on the whole fleet.
 func (d Decision) AsksForHold(r Record, now time.Time) bool {
-	return d.Ends() || d.stops(r) || r.FleetHeld || r.Held(now) || d.overdue(r, now)
+	return d.Ends() || d.interferes(r) || r.FleetHeld || r.Held(now) || d.overdue(r, now)
 }
 
 // overdue reports whether a host past its deadline is kept, and not by a hold of its own. Its agent may not know why, as when the host
@@ -35,13 +38,13 @@ func (v decider) withoutFleetMark() decider {
 	return v
 }
 
-// underFleetHold turns a decision that ends or stops the host, or keeps it past its deadline, into a mark on its
+// underFleetHold turns a decision that ends, stops or resets the host, or keeps it past its deadline, into a mark on its
 // record, by which the host's agent does not end it either. The mark goes with its cause.
 func (v decider) underFleetHold(d Decision) Decision {
 	switch h := v.FleetHold; {
 	case h == nil:
 		return d
-	case h.InForce(v.now) && (d.Ends() || d.stops(v.Record) || d.overdue(v.Record, v.now) || v.soonFree(*h)):
+	case h.InForce(v.now) && (d.Ends() || d.interferes(v.Record) || d.overdue(v.Record, v.now) || v.soonFree(*h)):
 		return v.holdBack(*h, d)
 	case v.Record.FleetHeld && d.Action == ActionKeep:
 		d := act(ActionHold, holdRemoved)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/lifecycle/statement"
 	"github.com/remuda-ci/remuda/internal/lifecycle/template"
 )
 
@@ -62,6 +63,10 @@ type Policy struct {
 
 	// Reuse says whose runs may follow each other.
 	Reuse Reuse
+	// Reset is how thoroughly a host is renewed before its next run.
+	Reset statement.Level
+	// KeepsTrust: a job of the pool may have the credentials of its machine, which outlive a new root volume. So its hosts keep their trust keys.
+	KeepsTrust bool
 	// MaxUses is how many runs a host may serve; 0 means any number.
 	MaxUses int
 	// MaxAge is how long after its launch a host may still be pooled; 0 means
@@ -96,6 +101,7 @@ func DefaultPolicy() Policy {
 		JobPoll:           30 * time.Second,
 		ForgetAfter:       24 * time.Hour,
 		Reuse:             ReuseSameRepository,
+		Reset:             statement.LevelSlate,
 		Drift:             DriftLeave,
 	}
 }

@@ -13,7 +13,7 @@ import (
 // newKey is the key that the host binds now; empty: it has one, or a job may have run on it. Then its agent could be another's.
 func (v decider) newKey() statement.Key {
 	r, p := v.Record, v.Report
-	if r.AgentKey != "" || p == nil || p.Busy || p.Jobs > 0 || r.State != StateCreated && !r.Unused() {
+	if r.AgentKey != "" || p == nil || p.Busy || p.Jobs > 0 || r.State != StateCreated && !r.Fresh() {
 		return ""
 	}
 	return p.AgentKey

@@ -76,6 +76,12 @@ const (
 	ReasonStartingMachine ReasonCode = "starting_machine"
 	ReasonNoCapacity      ReasonCode = "no_capacity" // to start it
 
+	// A host whose root volume is replaced before the next run.
+	ReasonRootReset    ReasonCode = "root_reset"
+	ReasonRootReplaced ReasonCode = "root_replaced"
+	ReasonRootFailed   ReasonCode = "root_failed"
+	ReasonRootTimeout  ReasonCode = "root_timeout"
+
 	// A host in any state.
 	ReasonSilent           ReasonCode = "silent"
 	ReasonManySilent       ReasonCode = "many_silent" // it is not ended for a missing report

@@ -75,6 +75,9 @@ var (
 	stoppedTimeout     = Because(ReasonStoppedTimeout, "stopped until its threshold, and no run needed it")
 	stoppedAwaitingRun = Because(ReasonWaitingForRun, "idle: its machine is stopped, and is started for the next run")
 	notStarted         = Because(ReasonRegistrationTimeout, "not ready by its threshold after its machine was to start")
+	rootReset          = Because(ReasonRootReset, "deregistered and clean, and its root volume is replaced before the next run")
+	resetHeld          = Because(ReasonHeld, "clean, and held by an operator: its root volume is replaced after that")
+	preparingAgain     = Because(ReasonWaitingForPreparation, "its root volume is new: waiting for the agent to prepare the host")
 	awaitingRun        = Because(ReasonWaitingForRun, "idle: waiting for a run")
 	restingAwaitingRun = Because(ReasonWaitingForRun, "idle: waiting for a run, and resting")
 	registeringAhead   = Because(ReasonWaitingForRun, "idle: waiting for a run, and registering ahead of need")
@@ -245,6 +248,34 @@ func (v decider) startingMachine() Reason {
 
 func (v decider) noCapacity() Reason {
 	return Because(ReasonNoCapacity, "%s cannot start the machine now: %s", v.p.CloudName(), line.First(v.StartShort))
+}
+
+func (v decider) replacingRoot() Reason {
+	return Because(ReasonRootReset, "%s is to replace the root volume", v.p.CloudName())
+}
+
+func (v decider) rootReplaced() Reason {
+	return Because(ReasonRootReplaced, "%s has replaced the root volume", v.p.CloudName())
+}
+
+func (v decider) rootRefused() Reason {
+	return Because(ReasonRootFailed, "%s does not replace the root volume: %s", v.p.CloudName(), line.First(v.RootRefused))
+}
+
+func (v decider) rootFailed() Reason {
+	return Because(ReasonRootFailed, "%s could not replace the root volume: task %s is %s", v.p.CloudName(), v.RootTask.ID, v.RootTask.Said)
+}
+
+func (v decider) rootTimeout() Reason {
+	return Because(ReasonRootTimeout, "%s did not replace the root volume within %s", v.p.CloudName(), replaceTimeout)
+}
+
+// ready is why a fresh host is pooled.
+func (v decider) ready() Reason {
+	if v.Record.Renewed() && v.Record.TrustKey != "" {
+		return Because(ReasonPrepared, "prepared, with a new root volume")
+	}
+	return prepared
 }
 
 func (v decider) endingMachine() Reason {

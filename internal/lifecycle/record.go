@@ -63,9 +63,9 @@ type Record struct {
 	Labels  []string         `json:"labels,omitempty"`
 	Arrival *arrival.Arrival `json:"arrival,omitempty"` // nil without a run, and in records of an older controld
 	// TrustKey says whose runs may follow on this host; see Reuse. Empty: no run has
-	// used it, and the first one that claims it binds it permanently.
+	// used it, and the first one that claims it binds it until its root volume is replaced.
 	TrustKey string `json:"trustKey,omitempty"`
-	// Uses counts the runs that the host has been assigned to.
+	// Uses counts the runs that the machine has been assigned to.
 	Uses int `json:"uses,omitempty"`
 	// LastRun is the run that had the host before the one that it serves now, without the trust key that both have: see RunBefore.
 	LastRun         string `json:"lastRun,omitempty"`
@@ -83,7 +83,7 @@ type Record struct {
 	// StandbyFailed: the last registration ahead of need failed, so the host waits without one until it has served a run.
 	StandbyFailed bool `json:"standbyFailed,omitempty"`
 
-	// AgentKey is the public key of the host's agent, as it was before the first job. It never changes. Empty: the agent is an older
+	// AgentKey is the public key of the host's agent, as it was before the first job. It changes only with the root volume. Empty: the agent is an older
 	// one, or a job ran before its key was known. Then its clean-ups have no statement that counts.
 	AgentKey statement.Key `json:"agentKey,omitempty"`
 
@@ -95,6 +95,8 @@ type Record struct {
 	ToStop bool `json:"toStop,omitempty"`
 	// Stop is set while the host's machine is stopped, about to be, or starts again; nil: it runs.
 	Stop *Stop `json:"stop,omitempty"`
+	// RootVolume is set while the host's root volume is replaced, and until the next run gets the host; nil: the host has the volume of its last run.
+	RootVolume *RootVolume `json:"rootVolume,omitempty"`
 	// ClaimFailures counts registrations in a row that failed by the host's own fault.
 	ClaimFailures int `json:"claimFailures,omitempty"`
 	// Retiring hosts are not claimed; they leave when they are next idle.
@@ -176,7 +178,9 @@ func (r Record) Cycles() []meter.Cycle {
 }
 
 // Releasing reports whether the host was released and is not yet clean.
-func (r Record) Releasing() bool { return r.State == StateIdle && r.PooledAt.IsZero() }
+func (r Record) Releasing() bool {
+	return r.State == StateIdle && r.PooledAt.IsZero() && !r.Resetting()
+}
 
 // Draining reports whether the host was released while a job ran, and is not known to have no job since.
 func (r Record) Draining() bool {
@@ -191,8 +195,8 @@ func (r Record) Pooled() bool {
 // Resting reports whether the host is pooled and rests.
 func (r Record) Resting() bool { return r.Pooled() && !r.RestingAt.IsZero() }
 
-// Unused reports whether no run has used the host yet: a run of any repository may be the first.
-func (r Record) Unused() bool { return r.TrustKey == "" && r.Uses == 0 }
+// Unused reports whether no run has used what the host has on its disk: a run of any repository may be the first.
+func (r Record) Unused() bool { return r.TrustKey == "" && r.Fresh() }
 
 // Restored reports whether the record is known to be an older state, which was restored.
 func (r Record) Restored() bool { return !r.RestoredAt.IsZero() }
@@ -222,7 +226,7 @@ func (r Record) HoldCheckAt(now time.Time) time.Time {
 	return r.Hold
 }
 
-// Condition names the state with the three parts of idle told apart.
+// Condition names the state with the four parts of idle told apart.
 func (r Record) Condition() string {
 	switch {
 	case r.Releasing():
@@ -231,6 +235,8 @@ func (r Record) Condition() string {
 		return "idle (pooled)"
 	case r.Stopped():
 		return "idle (stopped)"
+	case r.Resetting():
+		return "idle (resetting)"
 	}
 	return string(r.State)
 }

@@ -41,7 +41,7 @@ func (r Record) Startable(now time.Time, margin time.Duration) bool {
 func (p Policy) MayStop() bool { return p.StoppedMaximum > 0 || p.StopsFresh }
 
 // StopsNext reports whether the host was launched to be stopped and is prepared, so that no run gets it before.
-func (r Record) StopsNext() bool { return r.Pooled() && r.ToStop && r.Unused() }
+func (r Record) StopsNext() bool { return r.Pooled() && r.ToStop && r.Unused() && !r.Renewed() }
 
 // Started is the record of a stopped host after a request took it. The write is conditional on the record's version, so that of two requests
 // one has the host, and its machine is started after that. A fresh host is bound to the run's trust key, as by a claim.
@@ -111,7 +111,7 @@ func (v decider) mayStop() bool {
 
 // roomToStop reports whether the pool may have the host stopped. Fresh ones were counted when they were launched.
 func (v decider) roomToStop() bool {
-	if v.Record.Unused() {
+	if v.Record.Unused() && !v.Record.Renewed() {
 		return v.Record.ToStop && v.p.StopsFresh
 	}
 	return v.StoppedHosts != nil && *v.StoppedHosts < v.p.StoppedMaximum

@@ -35,6 +35,10 @@ const (
 	ActionConfirmStop Action = "confirm_stop" // the cloud shows the machine of a stopped host as stopped
 	ActionStart       Action = "start"        // idle (stopped) to claimed
 
+	ActionReset        Action = "reset"         // idle (releasing) to idle (resetting)
+	ActionBeginReset   Action = "begin_reset"   // the cloud has the order to replace the root volume of a resetting host
+	ActionConfirmReset Action = "confirm_reset" // idle (resetting) to idle (releasing): the host has its new root volume
+
 	ActionDrain        Action = "drain"         // a releasing host is busy after all
 	ActionReleaseClock Action = "release_clock" // a draining host is no longer busy
 	ActionExtend       Action = "extend"        // a release or a claim is held up by GitHub or AWS
@@ -54,6 +58,7 @@ const (
 	ActionEndMachine   Action = "end_machine"   // tell the cloud to end the machine
 	ActionStopMachine  Action = "stop_machine"  // tell the cloud to stop the machine
 	ActionStartMachine Action = "start_machine" // tell the cloud to start the machine
+	ActionReplaceRoot  Action = "replace_root"  // tell the cloud to replace the root volume of the machine
 	ActionDeleteRunner Action = "delete_runner" // delete the registration on GitHub
 	ActionScale        Action = "scale"         // a runner service has more runners, or fewer
 	ActionFailJob      Action = "fail_job"      // a job of a runner service failed without a report of its worker
@@ -73,13 +78,14 @@ const (
 var Actions = []Action{
 	ActionLaunch, ActionReady, ActionRelease, ActionReturn, ActionPool, ActionClaim, ActionTerminate,
 	ActionStandBy, ActionLeaveStandby, ActionReregister, ActionRest, ActionWake, ActionStop, ActionConfirmStop, ActionStart,
+	ActionReset, ActionBeginReset, ActionConfirmReset,
 	ActionDrain, ActionReleaseClock, ActionExtend, ActionProvideToken, ActionForget, ActionHold, ActionRetire, ActionNotice, ActionReplace, ActionSettle,
 	ActionMarkOrphan, ActionUnmarkOrphan, ActionMarkIdle, ActionUnmarkIdle,
-	ActionKeep, ActionEndMachine, ActionStopMachine, ActionStartMachine, ActionDeleteRunner, ActionScale, ActionFailJob, ActionRequeueJob, ActionRefuseJob, ActionWarn, ActionStartJob, ActionEndJob, ActionWorkerOffline, ActionPause, ActionResume, ActionDropCache,
+	ActionKeep, ActionEndMachine, ActionStopMachine, ActionStartMachine, ActionReplaceRoot, ActionDeleteRunner, ActionScale, ActionFailJob, ActionRequeueJob, ActionRefuseJob, ActionWarn, ActionStartJob, ActionEndJob, ActionWorkerOffline, ActionPause, ActionResume, ActionDropCache,
 }
 
 // living are the conditions of a host that has not ended.
-var living = []string{string(StateCreated), string(StateRunning), "idle (releasing)", "idle (pooled)", "idle (stopped)", string(StateClaimed)}
+var living = []string{string(StateCreated), string(StateRunning), "idle (releasing)", "idle (pooled)", "idle (stopped)", "idle (resetting)", string(StateClaimed)}
 
 // transitions is the table of docs/design.md#the-lifecycle, by Record.Condition.
 var transitions = map[Action][]string{
@@ -96,6 +102,9 @@ var transitions = map[Action][]string{
 	ActionStop:         {"idle (pooled)", string(StateClaimed)},
 	ActionConfirmStop:  {"idle (stopped)"},
 	ActionStart:        {"idle (stopped)"},
+	ActionReset:        {"idle (releasing)"},
+	ActionBeginReset:   {"idle (resetting)"},
+	ActionConfirmReset: {"idle (resetting)"},
 	ActionReregister:   {string(StateClaimed)},
 	ActionTerminate:    living,
 	ActionDrain:        {"idle (releasing)"},
@@ -130,7 +139,7 @@ func (r Record) begin(action Action, now time.Time, why Reason) (Record, error) 
 func changesState(action Action) bool {
 	switch action {
 	case ActionReady, ActionRelease, ActionReturn, ActionPool, ActionClaim, ActionTerminate, ActionLeaveStandby, ActionReregister,
-		ActionStop, ActionStart:
+		ActionStop, ActionStart, ActionReset, ActionConfirmReset:
 		return true
 	}
 	return false
@@ -201,7 +210,7 @@ func (r Record) taken(c Claim) (Record, error) {
 	if n.TrustKey = c.boundTo(); n.TrustKey == "" {
 		return r, ErrUnbound
 	}
-	n.State, n.PooledAt, n.RestingAt, n.KeepCaches = StateClaimed, time.Time{}, time.Time{}, nil
+	n.State, n.PooledAt, n.RestingAt, n.KeepCaches, n.RootVolume = StateClaimed, time.Time{}, time.Time{}, nil, nil
 	n.RunID, n.RunAttempt, n.Repository, n.RequestID, n.Workflow = c.RunID, c.RunAttempt, c.Repository, c.RequestID, c.Workflow
 	n.Assignment++
 	n.Uses++
@@ -293,7 +302,7 @@ func (c Claim) boundTo() string {
 // the stored one still has r's version. Actions of the world outside and ActionKeep do not change a record.
 func Apply(r Record, d Decision, now time.Time, p Policy) (Record, error) {
 	switch d.Action {
-	case ActionKeep, ActionEndMachine, ActionStopMachine, ActionStartMachine, ActionDeleteRunner:
+	case ActionKeep, ActionEndMachine, ActionStopMachine, ActionStartMachine, ActionReplaceRoot, ActionDeleteRunner:
 		return r, nil
 	case ActionClaim, ActionStart: // take a Claim; see Claimed and Started
 		return r, &TransitionError{HostKey: r.HostKey, From: r.Condition(), Action: d.Action}
@@ -330,6 +339,14 @@ func Apply(r Record, d Decision, now time.Time, p Policy) (Record, error) {
 		}
 	case ActionConfirmStop:
 		n.confirmStop(now, p)
+	case ActionReset:
+		n.reset(now, p)
+	case ActionBeginReset:
+		v := *r.RootVolume
+		v.Task = d.RootTask
+		n.RootVolume, n.DueAt = &v, d.CheckAt
+	case ActionConfirmReset:
+		n.confirmReset(now, p)
 	case ActionReplace:
 		n.ReplacedBy, n.DueAt = r.ReplacementID(), now
 	case ActionTerminate:
@@ -410,14 +427,12 @@ func (r *Record) pool(now time.Time, d Decision, p Policy) {
 	r.Meter.Pool(r.ReleasedAt, now)
 	r.PooledAt, r.Caches, r.DropCaches = now, d.Caches, r.stillToDrop(d.Caches)
 	r.ThrowCaches = nil
-	r.RequestID, r.KeepCaches = "", nil
-	r.ReleasedAt, r.RuntimeEndsAt = time.Time{}, time.Time{}
-	r.Registration, r.RunnerName, r.GitHubRunnerID, r.JobsOf, r.Forks = nil, "", 0, "", false
+	r.leaveRequest()
 	waits := p.IdleTime
 	switch {
 	case r.StopsNext():
 		waits = p.ClaimMargin // so that no run claims it
-	case r.Unused():
+	case r.Unused() && !r.Renewed():
 		waits = p.WarmTime
 	}
 	r.Threshold = earliest(now.Add(waits), r.agesAt(p))
@@ -431,12 +446,19 @@ func (r *Record) pool(now time.Time, d Decision, p Policy) {
 	}
 }
 
+// leaveRequest ends what a clean host has of the request that it was released for.
+func (r *Record) leaveRequest() {
+	r.RequestID, r.KeepCaches = "", nil
+	r.ReleasedAt, r.RuntimeEndsAt = time.Time{}, time.Time{}
+	r.Registration, r.RunnerName, r.GitHubRunnerID, r.JobsOf, r.Forks = nil, "", 0, "", false
+}
+
 func (r *Record) terminate(now time.Time) {
 	hadRun, releasedAt := r.RunID != "", r.ReleasedAt
 	if r.Draining() { // a job ran on, and its end was not seen
 		releasedAt = now
 	}
-	r.State, r.Stop = StateTerminated, nil
+	r.State, r.Stop, r.RootVolume = StateTerminated, nil, nil
 	r.unassign(now)
 	r.Meter.End(releasedAt, now, hadRun)
 	r.RequestID = ""

@@ -12,10 +12,22 @@ import (
 	"github.com/remuda-ci/remuda/internal/store/dynamo"
 )
 
-// Needed are those of All that a fleet calls. Unless a pool stops its idle hosts, controld stops and starts none.
-func Needed(stops bool) []aws.Permission {
+// Uses says what of the permissions a fleet needs that not every fleet does.
+type Uses struct {
+	Stops  bool // a pool stops its idle hosts
+	Resets bool // a pool replaces the root volumes of its hosts
+}
+
+// Needed are those of All that a fleet calls.
+func Needed(by Uses) []aws.Permission {
 	return slices.DeleteFunc(All(), func(p aws.Permission) bool {
-		return !stops && (p.Action == "ec2:StopInstances" || p.Action == "ec2:StartInstances")
+		switch p.Action {
+		case "ec2:StopInstances", "ec2:StartInstances":
+			return !by.Stops
+		case "ec2:CreateReplaceRootVolumeTask", "ec2:DescribeReplaceRootVolumeTasks":
+			return !by.Resets
+		}
+		return false
 	})
 }
 

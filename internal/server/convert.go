@@ -60,6 +60,14 @@ func stoppedSince(r lifecycle.Record) time.Time {
 	return r.Stop.At
 }
 
+// resetsSince is since when a host waits for its new root volume; zero: it does not.
+func resetsSince(r lifecycle.Record) time.Time {
+	if v := r.RootVolume; v != nil && v.ReplacedAt.IsZero() {
+		return v.At
+	}
+	return time.Time{}
+}
+
 // instance is a host as callers see it: its record, and what its agent says.
 func (s *service) instance(r lifecycle.Record, report *lifecycle.Report) *remudav1.Instance {
 	i := &remudav1.Instance{
@@ -69,7 +77,7 @@ func (s *service) instance(r lifecycle.Record, report *lifecycle.Report) *remuda
 		InstanceType: r.InstanceType, Cpu: int32(r.CPU), MemoryMib: int32(r.MemoryMiB), Zone: r.Zone,
 		PooledTime: timestampOrNil(r.PooledAt), RestingTime: timestampOrNil(r.RestingAt), CreateTime: timestampOrNil(r.CreatedAt), UpdateTime: timestampOrNil(r.UpdatedAt),
 		HoldTime: timestampOrNil(r.Hold), Retiring: r.Retiring, RetiringReason: r.RetiringReason, InterruptionTime: timestampOrNil(r.InterruptionAt), Reason: r.Reason, ReasonCode: string(r.ReasonCode),
-		Hot: r.Hot(), StopTime: timestampOrNil(stoppedSince(r)), OrphanTime: timestampOrNil(r.OrphanAt), IdleTime: timestampOrNil(r.IdleDetectedAt),
+		Hot: r.Hot(), StopTime: timestampOrNil(stoppedSince(r)), ResetTime: timestampOrNil(resetsSince(r)), OrphanTime: timestampOrNil(r.OrphanAt), IdleTime: timestampOrNil(r.IdleDetectedAt),
 	}
 	i.Caches = s.caches(r)
 	if report == nil {

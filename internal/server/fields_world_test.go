@@ -115,7 +115,7 @@ func serving(id string) lifecycle.Record {
 		Hardware: lifecycle.Hardware{ResourceClass: "xlarge", UsageClass: lifecycle.UsageSpot, InstanceType: "c6i.xlarge", CPU: 4, MemoryMiB: 8192, Zone: "eu-west-1a"},
 		Hold:     at(4), Retiring: true, RetiringReason: "a new image", InterruptionAt: at(5), Reason: "it serves", ReasonCode: "served", OrphanAt: at(6), IdleDetectedAt: at(7),
 		Caches: heldCaches,
-		Stop:   &lifecycle.Stop{At: at(8)},
+		Stop:   &lifecycle.Stop{At: at(8)}, RootVolume: &lifecycle.RootVolume{At: at(9)},
 	}
 }
 
@@ -163,7 +163,7 @@ func instanceOf7() *remudav1.Instance {
 		Assignment: 4, Threshold: stamp(1), ResourceClass: "xlarge", UsageClass: remudav1.UsageClass_USAGE_CLASS_SPOT, InstanceType: "c6i.xlarge", Cpu: 4, MemoryMib: 8192,
 		Zone: "eu-west-1a", Signal: remudav1.Signal_SIGNAL_UD_REG_OK, HeartbeatTime: recently, Busy: true, CreateTime: stamp(2), UpdateTime: stamp(3),
 		Reason: "it serves", ReasonCode: "served", Labels: []string{"gpu"}, Healthy: true, HoldTime: stamp(4), Retiring: true, RetiringReason: "a new image", InterruptionTime: stamp(5), Detail: "listening",
-		OrphanTime: stamp(6), IdleTime: stamp(7), CacheBytes: 9, StopTime: stamp(8),
+		OrphanTime: stamp(6), IdleTime: stamp(7), CacheBytes: 9, StopTime: stamp(8), ResetTime: stamp(9),
 		Caches: []*remudav1.HostCache{{Key: goCache.Key(repository), Name: "go", Bytes: 8, CommitTime: stamp(8)}},
 	}
 }

@@ -9,7 +9,7 @@ import (
 // holdLives: in every fifth life operators hold the whole fleet; and in those with stopped hosts.
 const holdLives = 5
 
-func (l *life) holding() bool { return l.Config.Seed%holdLives == 2 || l.stopping() }
+func (l *life) holding() bool { return l.Config.Seed%holdLives == 2 || l.stopping() || l.resetting() }
 
 // fleetHolds has operators hold the fleet and lift the hold. A hold that is not lifted
 // expires.

@@ -73,6 +73,7 @@ func (l *life) configure() {
 	l.calmDown()
 	l.keepCaches()
 	l.stopIdle()
+	l.resetRoots()
 	l.poolJobs()
 	l.Pausing = l.pausing()
 	l.Metering = l.Config.Seed%meteringLives == 5

@@ -11,6 +11,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/meter"
+	"github.com/remuda-ci/remuda/internal/lifecycle/statement"
 	"github.com/remuda-ci/remuda/internal/policy"
 	"github.com/remuda-ci/remuda/internal/policy/budget"
 	"github.com/remuda-ci/remuda/internal/policy/price"
@@ -69,6 +70,8 @@ type numbers struct {
 	JobPoll           time.Duration         `json:"jobPoll"`
 	ForgetAfter       time.Duration         `json:"forgetAfter"`
 	Reuse             lifecycle.Reuse       `json:"reuse"`
+	Reset             statement.Level       `json:"reset,omitempty"`
+	KeepsTrust        bool                  `json:"keepsTrust,omitempty"`
 	MaxUses           int                   `json:"maxUses,omitempty"`
 	MaxAge            time.Duration         `json:"maxAge,omitempty"`
 	Standby           lifecycle.StandbyMode `json:"standby,omitempty"`

@@ -79,6 +79,7 @@ type EC2 struct {
 	ended     map[string]bool // by TerminateInstances
 	// startShort: there is no capacity to start a stopped instance.
 	startShort bool
+	roots      rootTasks
 	denied     map[string]string     // the action that is missing, by operation
 	templates  map[string]url.Values // tags, by launch template
 }
@@ -94,6 +95,8 @@ func Install(p *awstest.Proxy) *EC2 {
 		"TerminateInstances":             e.permitted(e.terminate),
 		"StartInstances":                 e.start,
 		"StopInstances":                  e.stop,
+		"CreateReplaceRootVolumeTask":    e.createRootTask,
+		"DescribeReplaceRootVolumeTasks": e.describeRootTasks,
 		"CreateLaunchTemplate":           e.createLaunchTemplate,
 		"DescribeLaunchTemplates":        e.describeTemplates,
 		"CreateLaunchTemplateVersion":    e.createVersion,

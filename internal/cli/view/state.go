@@ -20,6 +20,7 @@ const (
 	hot       = "hot"
 	resting   = "resting"
 	stopped   = "stopped"
+	resetting = "resetting"
 	ended     = "ended"
 )
 
@@ -33,7 +34,7 @@ const (
 )
 
 // States are all short states and marks, for filters.
-var States = []string{created, running, claimed, releasing, pooled, hot, resting, stopped, ended, held, interrupted, retiring, orphan, unhealthy}
+var States = []string{created, running, claimed, releasing, pooled, hot, resting, stopped, resetting, ended, held, interrupted, retiring, orphan, unhealthy}
 
 // State is the short state of a host.
 func State(h *remudav1.Instance) string {
@@ -56,6 +57,8 @@ func idle(h *remudav1.Instance) string {
 	switch {
 	case h.GetStopTime() != nil:
 		return stopped
+	case h.GetResetTime() != nil:
+		return resetting
 	case h.GetHot():
 		return hot
 	case h.GetRestingTime() != nil:
@@ -81,7 +84,7 @@ func Marks(h *remudav1.Instance, now time.Time) []string {
 	add(h.GetInterruptionTime() != nil, interrupted)
 	add(h.GetRetiring(), retiring)
 	add(h.GetOrphanTime() != nil, orphan)
-	add(!h.GetHealthy() && h.GetHeartbeatTime() != nil && State(h) != stopped, unhealthy) // a host that boots has not reported yet
+	add(!h.GetHealthy() && h.GetHeartbeatTime() != nil && State(h) != stopped && State(h) != resetting, unhealthy) // a host that boots has not reported yet
 	return marks
 }
 
@@ -115,6 +118,8 @@ func since(h *remudav1.Instance) time.Time {
 		return at(h.GetCreateTime())
 	case State(h) == stopped:
 		return at(h.GetStopTime())
+	case State(h) == resetting:
+		return at(h.GetResetTime())
 	case h.GetPooledTime() != nil:
 		return at(h.GetPooledTime())
 	}
@@ -124,7 +129,7 @@ func since(h *remudav1.Instance) time.Time {
 // deadlines are the names of a state's threshold.
 var deadlines = map[string]string{
 	created: "creation timeout", claimed: "claim timeout", running: "maximum runtime", releasing: "release timeout", pooled: "idle end", hot: "idle end", resting: "idle end",
-	stopped: "stopped end",
+	stopped: "stopped end", resetting: "reset timeout",
 }
 
 // next is the next event of a host that is known, and when: what EC2 announced, the end of a hold, or the deadline of its

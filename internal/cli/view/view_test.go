@@ -49,6 +49,7 @@ func fleet() []*remudav1.Instance {
 		alive(&remudav1.Instance{InstanceId: "i-pool", State: idle, PooledTime: in(-70 * time.Second), Repository: "acme/app", Threshold: in(4 * time.Minute)}),
 		alive(&remudav1.Instance{InstanceId: "i-hot", State: idle, PooledTime: in(-26 * time.Hour), Hot: true, Threshold: in(50 * time.Hour), HoldTime: in(-time.Hour)}),
 		alive(&remudav1.Instance{InstanceId: "i-rests", State: idle, PooledTime: in(-time.Hour), RestingTime: in(-time.Minute), Threshold: in(time.Hour)}),
+		{InstanceId: "i-resets", Pool: "default", State: idle, ResetTime: in(-2 * time.Minute), Threshold: in(13 * time.Minute), UpdateTime: in(-time.Minute)},
 		{InstanceId: "i-stops", Pool: "default", State: idle, PooledTime: in(-time.Hour), StopTime: in(-20 * time.Minute), Threshold: in(23 * time.Hour)},
 		{InstanceId: "i-lost", Pool: "default", State: idle, PooledTime: in(-time.Hour), HeartbeatTime: in(-time.Hour), OrphanTime: in(-time.Minute), Threshold: in(time.Second)},
 		{InstanceId: "i-over", Pool: "default", State: terminated, Repository: "acme/app", UpdateTime: in(-time.Hour), Threshold: in(time.Hour), Retiring: true},
@@ -74,21 +75,22 @@ func compare(t *testing.T, want, got string) {
 
 func TestHosts(t *testing.T) {
 	const want = `
-HOST     STATE                    POOL     REPOSITORY  RUN            JOB    BUSY  SINCE  NEXT
-i-slot   running                  builds   acme/app    turn:builds:3  -      no    0s     maximum runtime in 1h
-i-boots  created                  default  acme/shop   41             -      no    30s    creation timeout in 9m
-i-again  running,interrupted      default  acme/app    7 #2           -      no    4m     interruption in 2m
-i-kept   running,held,retiring    default  acme/app    7 #2           -      no    4m     hold end in 2h
-i-works  running                  default  acme/shop   41             build  yes   4m     maximum runtime in 1h58m
-i-taken  claimed                  default  acme/app    8              -      no    4m     claim timeout in 2m
-i-warm   releasing                default  -           -              -      no    4m     creation timeout in 9m
-i-dirty  releasing                default  acme/app    -              -      no    4m     release timeout 3s ago
-i-lost   pooled,orphan,unhealthy  default  -           -              -      no    1h     idle end in 1s
-i-pool   pooled                   default  acme/app    -              -      no    1m     idle end in 4m
-i-hot    hot                      default  -           -              -      no    1d2h   idle end in 2d2h
-i-rests  resting                  default  -           -              -      no    1h     idle end in 1h
-i-stops  stopped                  default  -           -              -      no    20m    stopped end in 23h
-i-over   ended                    default  acme/app    -              -      no    1h     -
+HOST      STATE                    POOL     REPOSITORY  RUN            JOB    BUSY  SINCE  NEXT
+i-slot    running                  builds   acme/app    turn:builds:3  -      no    0s     maximum runtime in 1h
+i-boots   created                  default  acme/shop   41             -      no    30s    creation timeout in 9m
+i-again   running,interrupted      default  acme/app    7 #2           -      no    4m     interruption in 2m
+i-kept    running,held,retiring    default  acme/app    7 #2           -      no    4m     hold end in 2h
+i-works   running                  default  acme/shop   41             build  yes   4m     maximum runtime in 1h58m
+i-taken   claimed                  default  acme/app    8              -      no    4m     claim timeout in 2m
+i-warm    releasing                default  -           -              -      no    4m     creation timeout in 9m
+i-dirty   releasing                default  acme/app    -              -      no    4m     release timeout 3s ago
+i-lost    pooled,orphan,unhealthy  default  -           -              -      no    1h     idle end in 1s
+i-pool    pooled                   default  acme/app    -              -      no    1m     idle end in 4m
+i-hot     hot                      default  -           -              -      no    1d2h   idle end in 2d2h
+i-rests   resting                  default  -           -              -      no    1h     idle end in 1h
+i-stops   stopped                  default  -           -              -      no    20m    stopped end in 23h
+i-resets  resetting                default  -           -              -      no    2m     reset timeout in 13m
+i-over    ended                    default  acme/app    -              -      no    1h     -
 `
 	hosts := view.Filter{}.Apply(fleet(), now)
 	compare(t, want, text(t, view.Hosts(hosts, now, false)))

@@ -19,6 +19,8 @@ type Compute interface {
 	List(ctx context.Context, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Machine], error)
 	Stop(ctx context.Context, instanceID string) error
 	Start(ctx context.Context, instanceID string) error
+	ReplaceRoot(ctx context.Context, instanceID, token string) (lifecycle.RootTask, error)
+	RootTasks(ctx context.Context, instanceIDs []string) ([]lifecycle.RootTask, error)
 	Terminate(ctx context.Context, instanceIDs []string) error
 }
 
@@ -58,6 +60,8 @@ func Run(t *testing.T, open func(t *testing.T, capacity Capacity) Cloud) {
 		{"a machine is stopped and started", nil, testStop},
 		{"a stopped machine ends", nil, testStoppedEnds},
 		{"an unknown machine is not started", nil, testStopUnknown},
+		{"a root volume is replaced", nil, testReplaceRoot},
+		{"no root volume of a machine that is gone is replaced", nil, testReplaceRootRefused},
 		{"the next type is taken when one is full", Capacity{types[0]: 1}, testFallThrough},
 		{"a shortage gives what there is", Capacity{"*": 2}, testShortage},
 		{"a shortage stays what it was", Capacity{"*": 1}, testShortageRepeat},

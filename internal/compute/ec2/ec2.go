@@ -54,6 +54,8 @@ type API interface {
 	TerminateInstances(context.Context, *service.TerminateInstancesInput, ...func(*service.Options)) (*service.TerminateInstancesOutput, error)
 	StopInstances(context.Context, *service.StopInstancesInput, ...func(*service.Options)) (*service.StopInstancesOutput, error)
 	StartInstances(context.Context, *service.StartInstancesInput, ...func(*service.Options)) (*service.StartInstancesOutput, error)
+	CreateReplaceRootVolumeTask(context.Context, *service.CreateReplaceRootVolumeTaskInput, ...func(*service.Options)) (*service.CreateReplaceRootVolumeTaskOutput, error)
+	DescribeReplaceRootVolumeTasks(context.Context, *service.DescribeReplaceRootVolumeTasksInput, ...func(*service.Options)) (*service.DescribeReplaceRootVolumeTasksOutput, error)
 
 	// RunInstances is called with DryRun alone.
 	RunInstances(context.Context, *service.RunInstancesInput, ...func(*service.Options)) (*service.RunInstancesOutput, error)
@@ -247,6 +249,8 @@ func Actions() []aws.Permission {
 		{Action: "ec2:TerminateInstances", Role: aws.RoleControld, On: aws.OnMachines, Why: "end hosts; only those with the tag of the fleet"},
 		{Action: "ec2:StopInstances", Role: aws.RoleControld, On: aws.OnMachines, Why: "stop idle hosts of pools with stopped; only those with the tag of the fleet. Without such pools it is left out"},
 		{Action: "ec2:StartInstances", Role: aws.RoleControld, On: aws.OnMachines, Why: "start stopped hosts for a run; the same"},
+		{Action: "ec2:CreateReplaceRootVolumeTask", Role: aws.RoleControld, On: aws.OnRootVolumes, Why: "replace the root volumes of hosts of pools with reset: root-volume; only those with the tag of the fleet. Without such pools it is left out"},
+		{Action: "ec2:DescribeReplaceRootVolumeTasks", Role: aws.RoleControld, On: aws.OnAll, Why: "see how far that is; the same"},
 		{Action: "ec2:DescribeInstances", Role: aws.RoleControld, On: aws.OnAll, Why: "look for the machines of a launch, of hosts, and of the fleet"},
 		{Action: "ec2:DescribeInstanceStatus", Role: aws.RoleControld, On: aws.OnAll, Why: "see whether a silent host is impaired"},
 		{Action: "ec2:DescribeInstanceTypes", Role: aws.RoleControld, On: aws.OnAll, Why: "learn the vCPU and memory of a type that the catalogue lacks"},

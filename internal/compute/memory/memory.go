@@ -34,6 +34,9 @@ type Compute struct {
 	machines map[string]lifecycle.Machine // by id; ended ones stay, gone
 	// startShort: no stopped machine can be started.
 	startShort bool
+	// roots are the replacements of root volumes, in their order, and rootRefused is why none begins; empty: one does.
+	roots       []lifecycle.RootTask
+	rootRefused string
 }
 
 // New returns an empty cloud.
@@ -53,7 +56,10 @@ func (c *Compute) Clone() *Compute {
 	defer c.mu.Unlock()
 	opts := c.opts
 	opts.Capacity, opts.SpotCapacity = maps.Clone(opts.Capacity), maps.Clone(opts.SpotCapacity)
-	return &Compute{opts: opts, plans: maps.Clone(c.plans), machines: maps.Clone(c.machines), startShort: c.startShort}
+	return &Compute{
+		opts: opts, plans: maps.Clone(c.plans), machines: maps.Clone(c.machines), startShort: c.startShort,
+		roots: slices.Clone(c.roots), rootRefused: c.rootRefused,
+	}
 }
 
 // SetCapacity changes what the cloud has to give from now on.

@@ -410,6 +410,8 @@ func (t *hostExplainer) warm() string {
 	}
 	pool, ok := t.env.Pools[r.Pool]
 	switch {
+	case r.Renewed():
+		return "Its root volume is new, so that a run of any repository may claim it."
 	case !ok:
 		return fmt.Sprintf("It was launched ahead of need for pool %s, which the configuration does not have any more: it is retired.", r.Pool)
 	case r.ToStop && pool.Stopped != nil:

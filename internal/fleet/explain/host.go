@@ -178,7 +178,7 @@ func (t *hostExplainer) state(history []lifecycle.Event) string {
 // condition is that of the record. A host that was launched ahead of need boots until it is in
 // the pool: no run has released it.
 func condition(r lifecycle.Record) string {
-	if r.Releasing() && r.Unused() {
+	if r.Releasing() && r.Fresh() {
 		return "booting"
 	}
 	return r.Condition()

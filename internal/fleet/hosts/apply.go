@@ -37,7 +37,8 @@ func (hs *Hosts) ApplyChecked(ctx context.Context, j *op.Recorder, r lifecycle.R
 // sweep does the effects outside the store (end_machine, delete_runner).
 func (hs *Hosts) apply(ctx context.Context, j *op.Recorder, r lifecycle.Record, d lifecycle.Decision, now time.Time) (lifecycle.Record, error) {
 	switch d.Action {
-	case lifecycle.ActionKeep, lifecycle.ActionEndMachine, lifecycle.ActionDeleteRunner, lifecycle.ActionStopMachine, lifecycle.ActionStartMachine:
+	case lifecycle.ActionKeep, lifecycle.ActionEndMachine, lifecycle.ActionDeleteRunner, lifecycle.ActionStopMachine, lifecycle.ActionStartMachine,
+		lifecycle.ActionReplaceRoot:
 		return r, nil
 	}
 	d.LosesRun = d.LosesRun && hs.followedUp(r)
@@ -70,7 +71,8 @@ func (hs *Hosts) apply(ctx context.Context, j *op.Recorder, r lifecycle.Record, 
 			return r, err
 		}
 	}
-	if d.Action == lifecycle.ActionForget || d.Action == lifecycle.ActionConfirmStop { // a stopped host is silent through no fault of its own
+	switch d.Action {
+	case lifecycle.ActionForget, lifecycle.ActionConfirmStop, lifecycle.ActionConfirmReset: // one that boots is silent through no fault of its own
 		if err := hs.DeleteReport(ctx, r.HostKey); err != nil {
 			return r, err
 		}
@@ -87,8 +89,8 @@ func (hs *Hosts) apply(ctx context.Context, j *op.Recorder, r lifecycle.Record, 
 	case lifecycle.ActionReady:
 		hs.Observer.Registered(now.Sub(r.UpdatedAt))
 		hs.Ops.Past(op.HostSubject("host becomes ready", r), r.UpdatedAt, now)
-	case lifecycle.ActionPool:
-		if !r.Unused() {
+	case lifecycle.ActionPool, lifecycle.ActionReset:
+		if !r.Fresh() {
 			hs.Observer.Released(now.Sub(r.ReleasedAt))
 		}
 	}
@@ -113,7 +115,7 @@ func (hs *Hosts) writeReading(ctx context.Context, r lifecycle.Record, next *lif
 		releasedAt = now
 	}
 	c, ended := r.Meter.Ended(releasedAt)
-	if !ended || d.Action != lifecycle.ActionPool && d.Action != lifecycle.ActionForget {
+	if !ended || d.Action != lifecycle.ActionPool && d.Action != lifecycle.ActionReset && d.Action != lifecycle.ActionForget {
 		return nil
 	}
 	reading := meter.NewReading(r.HostKey, r.Metered(), c)

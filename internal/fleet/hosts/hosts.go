@@ -32,7 +32,7 @@ type Hosts struct {
 	// JobStore keeps the jobs; nil: there are none.
 	JobStore ports.JobStore
 	Compute  ports.Machines
-	// Ender ends, stops and starts machines. Only EndMachines and Power use it.
+	// Ender ends, stops, starts and renews machines. Only EndMachines, Power and ReplaceRoot use it.
 	Ender Ender
 
 	Pools map[string]ports.Pool

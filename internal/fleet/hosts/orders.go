@@ -175,11 +175,12 @@ func (hs *Hosts) EndMachines(ctx context.Context, instanceIDs []string, now time
 	return hs.Ender.Terminate(ctx, instanceIDs)
 }
 
-// Ender ends, stops and starts machines.
+// Ender ends, stops and starts machines, and replaces their root volumes.
 type Ender interface {
 	Terminate(ctx context.Context, instanceIDs []string) error
 	Stop(ctx context.Context, instanceID string) error
 	Start(ctx context.Context, instanceID string) error
+	ReplaceRoot(ctx context.Context, instanceID, token string) (lifecycle.RootTask, error)
 }
 
 // FleetHeldError says that the hold on the whole fleet forbids to end a host.

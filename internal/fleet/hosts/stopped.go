@@ -35,7 +35,8 @@ func (hs *Hosts) countStopped(ctx context.Context, facts lifecycle.Facts, d life
 	if err != nil {
 		return facts, false, err
 	}
-	n := len(slices.DeleteFunc(stopped, lifecycle.Record.Unused)) // fresh ones are counted before they are launched
+	fresh := func(r lifecycle.Record) bool { return r.Unused() && !r.Renewed() }
+	n := len(slices.DeleteFunc(stopped, fresh)) // fresh ones are counted before they are launched
 	facts.StoppedHosts = &n
 	return facts, true, nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle/pause"
 	"github.com/remuda-ci/remuda/internal/lifecycle/replicas"
 	"github.com/remuda-ci/remuda/internal/lifecycle/slots"
+	"github.com/remuda-ci/remuda/internal/lifecycle/statement"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
@@ -146,9 +147,11 @@ type Machines interface {
 	Describe(ctx context.Context, instanceIDs []string) ([]lifecycle.Machine, error)
 	// List pages through every machine with our tag that is not gone.
 	List(ctx context.Context, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Machine], error)
+	// RootTasks lists the replacements of the root volumes of machines, also those of long ago.
+	RootTasks(ctx context.Context, instanceIDs []string) ([]lifecycle.RootTask, error)
 }
 
-// Compute is Machines with the means to end, stop and start some, which only hosts.EndMachines and hosts.Power use.
+// Compute is Machines with the means to end, stop, start and renew some, which only hosts.EndMachines, hosts.Power and hosts.ReplaceRoot use.
 type Compute interface {
 	Machines
 	// Stop begins to stop a machine, which keeps its disk. One that is stopped, stopping, unknown or gone is no error.
@@ -156,6 +159,9 @@ type Compute interface {
 	// Start begins to start a stopped machine. One that runs or starts is no error. Without capacity for it: a *lifecycle.ShortageError.
 	// One that is still stopping: ErrUnavailable.
 	Start(ctx context.Context, instanceID string) error
+	// ReplaceRoot begins to replace the root volume of a running machine by what it was launched with. The same token gives the same replacement. If the
+	// cloud will not do it for this machine: ErrRefused.
+	ReplaceRoot(ctx context.Context, instanceID, token string) (lifecycle.RootTask, error)
 	// Terminate ends machines; one that is unknown or gone is no error.
 	Terminate(ctx context.Context, instanceIDs []string) error
 }
@@ -405,6 +411,9 @@ func (p Pool) Ahead(kind lifecycle.RequestKind) *WarmPool {
 	}
 	return p.Warm
 }
+
+// HasUnused reports whether hosts of the pool wait that no run has used, or whose root volume is new: a run of any repository may claim them.
+func (p Pool) HasUnused() bool { return p.Warm != nil || p.Policy.Reset == statement.LevelRootVolume }
 
 // ByCaches reports whether requests choose among the idle hosts by their caches. Then no queue has the hosts, and the index alone shows them.
 func (p Pool) ByCaches() bool { return len(p.Caches) > 0 }

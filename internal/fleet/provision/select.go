@@ -141,9 +141,9 @@ func (p *Provision) selectNext(ctx context.Context, now time.Time) (op.Progress,
 		return p.settleMessages(ctx)
 	case p.lacks() > 0 && !s.ofKey.done:
 		return p.askIndex(ctx, p.queueName(), p.trustKey(), &s.ofKey, now)
-	case p.lacks() > 0 && !s.ofNobody.done && p.env.Pools[p.q.Spec.Pool].Warm != nil:
+	case p.lacks() > 0 && !s.ofNobody.done && p.env.Pools[p.q.Spec.Pool].HasUnused():
 		return p.askIndex(ctx, p.queueName(), "", &s.ofNobody, now)
-	case p.lacks() > 0 && !s.fallback.done && p.q.OnDemand && p.env.Pools[p.q.Spec.Pool].Warm != nil:
+	case p.lacks() > 0 && !s.fallback.done && p.q.OnDemand && p.env.Pools[p.q.Spec.Pool].HasUnused():
 		onDemand := lifecycle.QueueName{ResourceClass: p.q.Spec.ResourceClass, UsageClass: lifecycle.UsageOnDemand}
 		return p.askIndex(ctx, onDemand, "", &s.fallback, now)
 	case p.lacks() > 0 && !s.askedStopped && p.policy().MayStop():

@@ -20,7 +20,7 @@ func (p *Provision) restingKeys() (keys []string) {
 	if p.policy().MayRest(false) {
 		keys = append(keys, p.trustKey())
 	}
-	if p.policy().MayRest(true) && p.env.Pools[p.q.Spec.Pool].Warm != nil {
+	if p.policy().MayRest(true) && p.env.Pools[p.q.Spec.Pool].HasUnused() {
 		keys = append(keys, "")
 	}
 	return keys

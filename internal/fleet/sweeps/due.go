@@ -117,6 +117,9 @@ func (s *DueSweep) listHosts(ctx context.Context, now time.Time) (op.Progress, e
 	if err := s.env.lookAtStopped(ctx, s.hosts, now); err != nil {
 		return op.Again, err
 	}
+	if err := s.env.lookAtResets(ctx, s.hosts); err != nil {
+		return op.Again, err
+	}
 	s.left, s.ending, s.rest = newLeft(), nil, newResting()
 	s.stage = decidingHosts
 	return op.Again, nil
@@ -142,6 +145,9 @@ func (s *DueSweep) host(ctx context.Context, now time.Time) (op.Progress, error)
 	r, d, err := s.env.Hosts.ReconcileSwept(ctx, &s.Events, facts, now)
 	if err == nil && (d.Action == lifecycle.ActionStopMachine || d.Action == lifecycle.ActionStartMachine) {
 		r, d, err = s.power(ctx, facts, d, now)
+	}
+	if err == nil && d.Action == lifecycle.ActionReplaceRoot {
+		r, d, err = s.replaceRoot(ctx, facts, d, now)
 	}
 	if err == nil && d.Action == lifecycle.ActionKeep && r.Version == facts.Record.Version {
 		err = s.stays(ctx, r, d, now)

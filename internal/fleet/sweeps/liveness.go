@@ -48,7 +48,7 @@ func (s *LivenessSweep) read(ctx context.Context, now time.Time) (op.Progress, e
 	}
 	ended := len(suspects) - len(s.hosts) // their reports are not deleted yet
 	for _, facts := range s.hosts {
-		if facts.Record.Stop != nil { // nor are those of hosts whose machines stop
+		if facts.Record.Reboots() { // nor are those of hosts whose machines stop or boot again
 			ended++
 		}
 	}

@@ -79,7 +79,7 @@ func (w *Pools) warmHosts(ctx context.Context, q lifecycle.Request, now time.Tim
 	for _, r := range records {
 		h.some = h.some || r.Pooled() || r.Stopped() || !r.Unused()
 		h.failed = h.failed || w.neverCameUp(r)
-		if r.State != lifecycle.StateIdle || !r.Unused() {
+		if r.State != lifecycle.StateIdle || !r.Unused() || r.Renewed() {
 			continue
 		}
 		h.records[r.InstanceID] = r

@@ -30,6 +30,12 @@ type Level string
 // LevelSlate is the clean slate: everything that runs have left is ended, removed or renewed, and then the host is compared with what it was.
 const LevelSlate Level = "slate"
 
+// LevelRootVolume is the clean slate of a host on a new root volume, with which the cloud has replaced that of the runs before.
+const LevelRootVolume Level = "root-volume"
+
+// Levels lists the levels at which a host is renewed, the default first.
+var Levels = []Level{LevelSlate, LevelRootVolume}
+
 // Result is how a reset ended.
 type Result string
 

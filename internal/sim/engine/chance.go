@@ -41,6 +41,14 @@ func (e *Engine) DrawStopFaults() {
 	e.chances[f] = noCapacityRate * e.odds[f]
 }
 
+// DrawResetFaults has the replacement of root volumes fail in this life.
+func (e *Engine) DrawResetFaults() {
+	for _, f := range slices.Sorted(maps.Keys(resetRates)) {
+		e.odds[f] = []float64{0, 1, 1, 3}[e.Rand.IntN(4)]
+		e.chances[f] = resetRates[f] * e.odds[f]
+	}
+}
+
 // DrawJobFaults has the faults of webhooks and their jobs strike in this life.
 func (e *Engine) DrawJobFaults() {
 	for _, f := range slices.Sorted(maps.Keys(jobRates)) {

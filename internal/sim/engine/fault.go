@@ -159,12 +159,19 @@ const (
 	FaultReplicaClock Fault = "replica: clock hours off"
 	FaultCloudBlind   Fault = "compute: shows no machine"
 	FaultNoCapacity   Fault = "compute: no capacity to start a machine" // see DrawStopFaults
+
+	FaultRootRefused Fault = "compute: replaces no root volume" // see DrawResetFaults
+	FaultRootFails   Fault = "compute: a root volume is not replaced"
+	FaultRootSlow    Fault = "compute: a root volume is replaced late"
 )
 
-var ownLives = []Fault{FaultDrain, FaultPause, FaultReplicaClock, FaultCloudBlind, FaultNoCapacity}
+var ownLives = []Fault{FaultDrain, FaultPause, FaultReplicaClock, FaultCloudBlind, FaultNoCapacity, FaultRootRefused, FaultRootFails, FaultRootSlow}
 
 // noCapacityRate is the chance that a machine cannot be started.
 const noCapacityRate = 0.2
+
+// resetRates are the chances that a root volume is not replaced, or late.
+var resetRates = map[Fault]float64{FaultRootRefused: 0.05, FaultRootFails: 0.1, FaultRootSlow: 0.1}
 
 var lossFaults = []Fault{
 	FaultTableLost, FaultRowsLost, FaultRequestsLost, FaultReportsLost, FaultRestored, FaultJobsLost, FaultJobsRestored,

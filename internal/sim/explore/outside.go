@@ -165,6 +165,14 @@ func (c compute) Terminate(_ context.Context, ids []string) error {
 	return err
 }
 
+func (c compute) ReplaceRoot(context.Context, string, string) (lifecycle.RootTask, error) {
+	panic("no pool here resets root volumes")
+}
+
+func (c compute) RootTasks(context.Context, []string) ([]lifecycle.RootTask, error) {
+	panic("no pool here resets root volumes")
+}
+
 func (c compute) Stop(context.Context, string) error  { panic("no pool here stops hosts") }
 func (c compute) Start(context.Context, string) error { panic("no pool here stops hosts") }
 

@@ -16,7 +16,8 @@ import (
 var table = map[string][]string{
 	"created":          {"running", "terminated"},
 	"running":          {"idle (releasing)", "terminated"},
-	"idle (releasing)": {"idle (pooled)", "terminated"},
+	"idle (releasing)": {"idle (pooled)", "idle (resetting)", "terminated"},
+	"idle (resetting)": {"idle (releasing)", "terminated"},
 	"idle (pooled)":    {"claimed", "idle (releasing)", "idle (stopped)", "terminated"},
 	"idle (stopped)":   {"claimed", "terminated"},
 	"claimed":          {"running", "idle (releasing)", "idle (stopped)", "terminated"},
@@ -43,7 +44,7 @@ func (w *Watcher) recordWritten(before, after lifecycle.Record) {
 	l := w.of(after.HostKey)
 	from, to := before.Condition(), after.Condition()
 	moved := from != to
-	assigned := before.RunID != after.RunID || (moved && to == "terminated") || leavesStandby(before, after)
+	assigned := before.RunID != after.RunID || (moved && to == "terminated") || leavesStandby(before, after) || from == "idle (resetting)" && moved && to != "terminated"
 	switch {
 	case after.Version != before.Version+1:
 		w.Broken(RuleVersion, "%s goes from version %d to %d", after.HostKey, before.Version, after.Version)
@@ -52,7 +53,7 @@ func (w *Watcher) recordWritten(before, after lifecycle.Record) {
 	case assigned && after.Assignment != before.Assignment+1, !assigned && after.Assignment != before.Assignment:
 		w.Broken(RuleAssignment, "%s goes from assignment %d (run %q) to %d (run %q)",
 			after.HostKey, before.Assignment, before.RunID, after.Assignment, after.RunID)
-	case after.TrustKey != before.TrustKey && !(before.Unused() && to == "claimed"):
+	case after.TrustKey != before.TrustKey && !(before.Unused() && to == "claimed") && !(before.Resetting() && after.Renewed() && after.TrustKey == ""):
 		w.Broken(RuleTrust, "%s goes from trust key %q to %q", after.HostKey, before.TrustKey, after.TrustKey)
 	}
 	if assigned {
@@ -82,6 +83,9 @@ func (w *Watcher) moved(l *history, before, after lifecycle.Record) {
 		w.checkReady(after)
 	case "idle (releasing)":
 		switch {
+		case before.Resetting():
+			w.Coverage.Actions[lifecycle.ActionConfirmReset]++
+			w.checkRenewed(before, after)
 		case before.Pooled():
 			w.Coverage.Actions[lifecycle.ActionLeaveStandby]++
 		case before.State == lifecycle.StateClaimed:
@@ -93,6 +97,9 @@ func (w *Watcher) moved(l *history, before, after lifecycle.Record) {
 		w.Coverage.Actions[lifecycle.ActionPool]++
 		l.pooledAt = w.Now
 		w.checkPooled(after)
+	case "idle (resetting)":
+		w.Coverage.Actions[lifecycle.ActionReset]++
+		w.checkReset(after)
 	case "idle (stopped)":
 		w.Coverage.Actions[lifecycle.ActionStop]++
 		w.checkStopped(before, after)
@@ -125,6 +132,8 @@ func (w *Watcher) stayed(before, after lifecycle.Record) {
 		if m := w.Machines[after.InstanceID]; m != nil && m.State != lifecycle.MachineGone {
 			w.Broken(RuleForget, "%s is forgotten while its machine is %s", after.HostKey, m.State)
 		}
+	case after.Resetting() && after.RootVolume.Task != before.RootVolume.Task:
+		w.Coverage.Actions[lifecycle.ActionBeginReset]++
 	case !after.Releasing():
 	case after.Registration != nil && (before.Registration == nil || *before.Registration != *after.Registration):
 		w.Coverage.Actions[lifecycle.ActionProvideToken]++
@@ -182,6 +191,7 @@ func (w *Watcher) checkPooled(r lifecycle.Record) {
 	if w.Pools[r.Pool].Policy.Reuse == lifecycle.ReuseNone && !r.Unused() {
 		w.Broken(RuleTrust, "%s is pooled and its pool reuses no host", r.HostKey)
 	}
+	w.checkRoot(r)
 	if r.Retiring {
 		w.Broken(RuleDrained, "%s is pooled while retiring: %s", r.HostKey, r.RetiringReason)
 	}

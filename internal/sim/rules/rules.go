@@ -9,6 +9,7 @@ const (
 	RuleVersion         engine.Rule = "version"            // +1 on every write
 	RuleAssignment      engine.Rule = "assignment"         // +1 exactly when a host gets a run, loses it, ends, or gives up its registration
 	RuleTrust           engine.Rule = "trust"              // a host never crosses its trust key
+	RuleNewRoot         engine.Rule = "new root"           // what is said to have a new root volume has one, and no job loses its own
 	RuleClaim           engine.Rule = "claim"              // only pooled hosts, nor retiring, held or late ones
 	RuleDue             engine.Rule = "due"                // a live record is looked at by its threshold
 	RuleForget          engine.Rule = "forget"             // no record is forgotten while its machine lives

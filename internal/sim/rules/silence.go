@@ -22,7 +22,7 @@ func (w *Watcher) checkManySilent(l *history, before, after lifecycle.Record) {
 	default:
 		return
 	}
-	if m := w.Machines[before.InstanceID]; before.Starting() || m != nil && m.State == lifecycle.MachineStopped {
+	if m := w.Machines[before.InstanceID]; before.Starting() || before.Reboots() || m != nil && m.State == lifecycle.MachineStopped {
 		return // its agent has not spoken since its machine was to start; or no job can be on it, whatever an older state of its record says
 	}
 	if l.reportLost && (before.Assignment == 1 || before.Threshold.Equal(before.RuntimeEndsAt)) {
@@ -42,7 +42,7 @@ func (w *Watcher) checkManySilent(l *history, before, after lifecycle.Record) {
 		if err != nil || r.State == lifecycle.StateTerminated && r.HostKey != before.HostKey {
 			continue
 		}
-		if r.Stop != nil || m.State == lifecycle.MachineStopped { // its machine is not to be heard
+		if r.Reboots() || m.State == lifecycle.MachineStopped { // its machine is not to be heard
 			continue
 		}
 		all++

@@ -146,6 +146,9 @@ func (w *Watcher) cloudEvent(event any) {
 	case world.Stopping:
 		w.underHold(e.InstanceID, "is stopped")
 		w.checkStop(e.InstanceID)
+	case world.ReplacingRoot:
+		w.underHold(e.InstanceID, "gets a new root volume")
+		w.checkReplacing(e.InstanceID)
 	case world.Ending:
 		w.checkEnd(e.Machine)
 	case world.LabelsSet:

@@ -140,6 +140,28 @@ func (c ComputePort) Start(_ context.Context, instanceID string) error {
 	return err
 }
 
+func (c ComputePort) ReplaceRoot(_ context.Context, instanceID, token string) (task lifecycle.RootTask, err error) {
+	var refused error
+	err = c.call("replace root volume", true, func() error {
+		c.w.Tell(c.w.Who(), "replace root volume", instanceID)
+		c.w.emit(ReplacingRoot{instanceID})
+		task, refused = c.w.replaceRoot(instanceID, token)
+		return nil
+	})
+	if err == nil {
+		err = refused
+	}
+	return task, err
+}
+
+func (c ComputePort) RootTasks(_ context.Context, instanceIDs []string) (tasks []lifecycle.RootTask, _ error) {
+	err := c.call("list replacements", false, func() (err error) {
+		tasks, err = c.w.Compute.RootTasks(engine.Background, instanceIDs)
+		return err
+	})
+	return tasks, err
+}
+
 func (c ComputePort) Terminate(_ context.Context, instanceIDs []string) error {
 	return c.call("terminate machines", true, func() error {
 		for _, id := range instanceIDs {

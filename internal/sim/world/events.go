@@ -74,6 +74,8 @@ type (
 	Terminating struct{ InstanceID string }
 	// Stopping comes before a call stops a machine, whether that exists or not.
 	Stopping struct{ InstanceID string }
+	// ReplacingRoot comes before a call has the root volume of a machine replaced, whether that exists or not.
+	ReplacingRoot struct{ InstanceID string }
 	// Ending comes before the end of a living machine.
 	Ending struct{ Machine *Machine }
 

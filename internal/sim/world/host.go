@@ -49,7 +49,7 @@ type Host struct {
 func (w *World) newHost(m *Machine) {
 	h := &Host{
 		World: w, ID: m.InstanceID, Machine: m, Alive: true,
-		Observed:   agent.Observed{BootID: "boot-" + m.InstanceID},
+		Observed:   agent.Observed{BootID: bootID(m.InstanceID, m.roots, 0)},
 		Registered: map[int64]bool{}, Cleaned: map[int64]bool{}, caches: map[string]Cache{}, views: map[string]*View{},
 	}
 	if w.Chance(engine.FaultClockOff) {
@@ -63,9 +63,17 @@ func (w *World) newHost(m *Machine) {
 func (h *Host) bootAgain() {
 	h.boots++
 	h.Alive = true
-	h.Observed.BootID = fmt.Sprintf("boot-%s-%d", h.ID, h.boots)
+	h.Observed.BootID = bootID(h.ID, h.Machine.roots, h.boots)
 	h.Observed.Prepared = agent.Progress{}
 	h.startAgent()
+}
+
+// bootID names a boot of a machine: by how many root volumes it had before, and how often it has booted with this one.
+func bootID(id string, roots, boots int) string {
+	if roots == 0 && boots == 0 {
+		return "boot-" + id
+	}
+	return fmt.Sprintf("boot-%s-%d-%d", id, roots, boots)
 }
 
 // Clock is the host's own.

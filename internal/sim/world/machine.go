@@ -19,6 +19,9 @@ type Machine struct {
 	// listedAt is from when every listing shows the machine.
 	listedAt time.Time
 	Host     *Host // once it has booted
+	// RootAt is when it got the root volume that it has, and roots how many it had before.
+	RootAt time.Time
+	roots  int
 	// Ordered is set when an operator terminated it.
 	Ordered bool
 	// Copied: another than the fleet launched it, and copied our tag.

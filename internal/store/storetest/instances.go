@@ -59,7 +59,7 @@ func fullRecord(hostKey string) lifecycle.Record {
 			Kind: lifecycle.RegistrationToken, URL: "https://github.com/" + repository, RunnerGroup: "builders", Secret: secret, ExpiresAt: at(5),
 		},
 		RunnerName: "remuda-3-i-" + hostKey, GitHubRunnerID: 99, Standby: &lifecycle.Standby{Assignment: 2, Label: secret, RunnerID: 98, URL: "https://github.com/acme/app", Discarded: true}, StandbyFailed: true,
-		AgentKey: "key", PooledAt: at(6), RestingAt: at(15), ToStop: true, Stop: &lifecycle.Stop{At: at(15), StoppedAt: at(16), StartAt: at(17), RetryAt: at(18)}, ClaimFailures: 1, ReasonCode: lifecycle.ReasonClean, Retiring: true, RetiringReason: "surplus", RestoredAt: at(21), Hold: at(7), FleetHeld: true, OrphanAt: at(8), IdleDetectedAt: at(9), ScaleDownAt: at(14),
+		AgentKey: "key", PooledAt: at(6), RestingAt: at(15), ToStop: true, Stop: &lifecycle.Stop{At: at(15), StoppedAt: at(16), StartAt: at(17), RetryAt: at(18)}, RootVolume: &lifecycle.RootVolume{At: at(15), Task: "replacevol-1", ReplacedAt: at(16)}, ClaimFailures: 1, ReasonCode: lifecycle.ReasonClean, Retiring: true, RetiringReason: "surplus", RestoredAt: at(21), Hold: at(7), FleetHeld: true, OrphanAt: at(8), IdleDetectedAt: at(9), ScaleDownAt: at(14),
 		InterruptionAt: at(13), ReplacedBy: "replace-i-1", LostJob: "acme/site/4711/2",
 		LostBy:     &lifecycle.LostRun{RunID: "4711", RequestID: "req-4711", Labels: []string{"gpu"}},
 		LaunchedAt: at(10), CreatedAt: at(11), UpdatedAt: at(12), ExpiresAt: at(600), Reason: "because it's \"so\" — 100%",

@@ -289,7 +289,9 @@ type Instance struct {
 	// What all of its caches take, as its agent reported last, in bytes; 0 in records that hold no report.
 	CacheBytes uint64 `protobuf:"varint,37,opt,name=cache_bytes,json=cacheBytes,proto3" json:"cache_bytes,omitempty"`
 	// Since when the machine of the host is stopped, or was to be; absent once it runs again for a run.
-	StopTime      *timestamppb.Timestamp `protobuf:"bytes,38,opt,name=stop_time,json=stopTime,proto3" json:"stop_time,omitempty"`
+	StopTime *timestamppb.Timestamp `protobuf:"bytes,38,opt,name=stop_time,json=stopTime,proto3" json:"stop_time,omitempty"`
+	// Since when the host waits for a new root volume; absent once it has one.
+	ResetTime     *timestamppb.Timestamp `protobuf:"bytes,39,opt,name=reset_time,json=resetTime,proto3" json:"reset_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -590,6 +592,13 @@ func (x *Instance) GetStopTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Instance) GetResetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ResetTime
+	}
+	return nil
+}
+
 // WorkflowJob is a job of a workflow run.
 type WorkflowJob struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -694,7 +703,7 @@ var File_remuda_v1_instance_proto protoreflect.FileDescriptor
 
 const file_remuda_v1_instance_proto_rawDesc = "" +
 	"\n" +
-	"\x18remuda/v1/instance.proto\x12\tremuda.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15remuda/v1/cache.proto\"\xfd\v\n" +
+	"\x18remuda/v1/instance.proto\x12\tremuda.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15remuda/v1/cache.proto\"\xb8\f\n" +
 	"\bInstance\x12\x1f\n" +
 	"\vinstance_id\x18\x01 \x01(\tR\n" +
 	"instanceId\x12\x12\n" +
@@ -749,7 +758,9 @@ const file_remuda_v1_instance_proto_rawDesc = "" +
 	"\x06caches\x18$ \x03(\v2\x14.remuda.v1.HostCacheR\x06caches\x12\x1f\n" +
 	"\vcache_bytes\x18% \x01(\x04R\n" +
 	"cacheBytes\x127\n" +
-	"\tstop_time\x18& \x01(\v2\x1a.google.protobuf.TimestampR\bstopTime\"\xdd\x01\n" +
+	"\tstop_time\x18& \x01(\v2\x1a.google.protobuf.TimestampR\bstopTime\x129\n" +
+	"\n" +
+	"reset_time\x18' \x01(\v2\x1a.google.protobuf.TimestampR\tresetTime\"\xdd\x01\n" +
 	"\vWorkflowJob\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\x03R\x05jobId\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1e\n" +
@@ -824,12 +835,13 @@ var file_remuda_v1_instance_proto_depIdxs = []int32{
 	4,  // 13: remuda.v1.Instance.job:type_name -> remuda.v1.WorkflowJob
 	6,  // 14: remuda.v1.Instance.caches:type_name -> remuda.v1.HostCache
 	5,  // 15: remuda.v1.Instance.stop_time:type_name -> google.protobuf.Timestamp
-	5,  // 16: remuda.v1.WorkflowJob.start_time:type_name -> google.protobuf.Timestamp
-	17, // [17:17] is the sub-list for method output_type
-	17, // [17:17] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	5,  // 16: remuda.v1.Instance.reset_time:type_name -> google.protobuf.Timestamp
+	5,  // 17: remuda.v1.WorkflowJob.start_time:type_name -> google.protobuf.Timestamp
+	18, // [18:18] is the sub-list for method output_type
+	18, // [18:18] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_remuda_v1_instance_proto_init() }

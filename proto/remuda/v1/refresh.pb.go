@@ -119,6 +119,14 @@ const (
 	Action_ACTION_STOP_MACHINE Action = 44
 	// The cloud is to start a machine.
 	Action_ACTION_START_MACHINE Action = 45
+	// The root volume of a clean host is to be replaced before its next run.
+	Action_ACTION_RESET Action = 46
+	// The cloud has the order to replace the root volume of a host.
+	Action_ACTION_BEGIN_RESET Action = 47
+	// The cloud has replaced the root volume of a host.
+	Action_ACTION_CONFIRM_RESET Action = 48
+	// The cloud is to replace a root volume.
+	Action_ACTION_REPLACE_ROOT Action = 49
 )
 
 // Enum value maps for Action.
@@ -170,6 +178,10 @@ var (
 		43: "ACTION_START",
 		44: "ACTION_STOP_MACHINE",
 		45: "ACTION_START_MACHINE",
+		46: "ACTION_RESET",
+		47: "ACTION_BEGIN_RESET",
+		48: "ACTION_CONFIRM_RESET",
+		49: "ACTION_REPLACE_ROOT",
 	}
 	Action_value = map[string]int32{
 		"ACTION_UNSPECIFIED":    0,
@@ -218,6 +230,10 @@ var (
 		"ACTION_START":          43,
 		"ACTION_STOP_MACHINE":   44,
 		"ACTION_START_MACHINE":  45,
+		"ACTION_RESET":          46,
+		"ACTION_BEGIN_RESET":    47,
+		"ACTION_CONFIRM_RESET":  48,
+		"ACTION_REPLACE_ROOT":   49,
 	}
 )
 
@@ -797,7 +813,7 @@ const file_remuda_v1_refresh_proto_rawDesc = "" +
 	"\x0emore_decisions\x18\x03 \x01(\x05R\rmoreDecisions\x127\n" +
 	"\tread_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\breadTime\x12)\n" +
 	"\x05pools\x18\x05 \x03(\v2\x13.remuda.v1.PoolPlanR\x05pools\x12&\n" +
-	"\x0fkept_idle_count\x18\x06 \x01(\x05R\rkeptIdleCount*\xd1\a\n" +
+	"\x0fkept_idle_count\x18\x06 \x01(\x05R\rkeptIdleCount*\xae\b\n" +
 	"\x06Action\x12\x16\n" +
 	"\x12ACTION_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rACTION_LAUNCH\x10\x01\x12\x10\n" +
@@ -845,7 +861,11 @@ const file_remuda_v1_refresh_proto_rawDesc = "" +
 	"\x13ACTION_CONFIRM_STOP\x10*\x12\x10\n" +
 	"\fACTION_START\x10+\x12\x17\n" +
 	"\x13ACTION_STOP_MACHINE\x10,\x12\x18\n" +
-	"\x14ACTION_START_MACHINE\x10-*k\n" +
+	"\x14ACTION_START_MACHINE\x10-\x12\x10\n" +
+	"\fACTION_RESET\x10.\x12\x16\n" +
+	"\x12ACTION_BEGIN_RESET\x10/\x12\x18\n" +
+	"\x14ACTION_CONFIRM_RESET\x100\x12\x17\n" +
+	"\x13ACTION_REPLACE_ROOT\x101*k\n" +
 	"\x0eResourceChange\x12\x1f\n" +
 	"\x1bRESOURCE_CHANGE_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17RESOURCE_CHANGE_CREATED\x10\x01\x12\x1b\n" +
