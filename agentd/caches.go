@@ -10,6 +10,8 @@ import (
 // cacheConfig is a cache, in the keys that a pool of controld has for it.
 type cacheConfig struct {
 	Name string `yaml:"name"`
+	// Holds is files or tools; files if it is empty.
+	Holds string `yaml:"holds"`
 	// Paths are directories below the home of jobs, such as ~/go/pkg/mod.
 	Paths []string `yaml:"paths"`
 	// SizeMiB is the most that the cache may hold.
@@ -21,7 +23,7 @@ type cacheConfig struct {
 }
 
 func (c cacheConfig) spec() cache.Spec {
-	return cache.Spec{Name: c.Name, Paths: c.Paths, Size: uint64(max(c.SizeMiB, 0)) << 20, Scope: cache.Scope(c.Scope), Keep: c.Keep}
+	return cache.Spec{Name: c.Name, Holds: cache.Holds(c.Holds), Paths: c.Paths, Size: uint64(max(c.SizeMiB, 0)) << 20, Scope: cache.Scope(c.Scope), Keep: c.Keep}
 }
 
 func specs(caches []cacheConfig) (all []cache.Spec) {

@@ -106,6 +106,8 @@ var keyRows = []keyRow{
 	{key: "caches", value: "[{name: go, paths: [~/go/pkg/mod], size_mib: 64, scope: owner, keep: 72h}]", on: everywhere,
 		hostFile: `{"caches": [{"name": "npm", "paths": ["~/.npm"], "size_mib": 1}]}`,
 		got:      ofHost(func(o host.Options) any { return o.Caches }), want: goCaches},
+	{key: "caches", value: "[{name: tools, holds: tools, size_mib: 64}]", on: everywhere,
+		got: ofHost(func(o host.Options) any { return o.Caches }), want: []cache.Spec{{Name: "tools", Holds: cache.HoldsTools, Size: 64 << 20}}},
 
 	{key: "systemd", value: "{}", on: []string{processes, named, onInstance}, got: func(w *wired) any {
 		return []any{w.host.Systemd != nil, w.c.awaitEnd(context.Background(), place{power: switched{}})}

@@ -315,6 +315,7 @@ var keyRows = []keyRow{
 	{key: "pools.<name>.post_release", value: "DIR/after.sh", aws: true, got: ofEC2(func(p ec2.Pool) any { return string(p.PostRelease) }), want: "#!/bin/sh\n: after\n"},
 	{key: "pools.<name>.caches[].name", value: "gomod", with: withCache, aws: true, got: ofCache(func(s cache.Spec) any { return s.Name }), want: twice("gomod")},
 	{key: "pools.<name>.caches[].paths", value: "[~/go]", with: withCache, aws: true, got: ofCache(func(s cache.Spec) any { return s.Paths }), want: twice([]string{"~/go"})},
+	{key: "pools.<name>.caches[].holds", value: "tools", with: "pools: {default: {caches: [{name: tools, size_mib: 4096}]}}\n", aws: true, got: ofCache(func(s cache.Spec) any { return s.Holds }), want: twice(cache.HoldsTools)},
 	{key: "pools.<name>.caches[].size_mib", value: "2", with: withCache, aws: true, got: ofCache(func(s cache.Spec) any { return s.Size }), want: twice(uint64(2 << 20))},
 	{key: "pools.<name>.caches[].scope", value: "owner", with: withCache + "pools: {default: {reuse: same-owner}}\n", aws: true, got: ofCache(func(s cache.Spec) any { return s.Scope }), want: twice(cache.ScopeOwner)},
 	{key: "pools.<name>.caches[].from", value: "[main]", with: withCache, aws: true, got: ofCache(func(s cache.Spec) any { return s.From }), want: twice([]string{"main"})},

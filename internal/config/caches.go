@@ -11,8 +11,10 @@ import (
 
 // Cache is a set of directories of the jobs of a pool that outlives their runs: see cache.Spec.
 type Cache struct {
-	Name  string   `yaml:"name"`
-	Paths []string `yaml:"paths"`
+	Name string `yaml:"name"`
+	// Holds is files, or tools: then it is the tool cache of the runner, and has no paths.
+	Holds cache.Holds `yaml:"holds"`
+	Paths []string    `yaml:"paths"`
 	// SizeMiB is the most that it may hold.
 	SizeMiB int         `yaml:"size_mib"`
 	Scope   cache.Scope `yaml:"scope"`
@@ -23,11 +25,13 @@ type Cache struct {
 }
 
 // SetDefaults are those of a cache that has its name, paths and size alone.
-func (c *Cache) SetDefaults() { c.Scope, c.Keep = cache.ScopeRepository, cache.DefaultKeep }
+func (c *Cache) SetDefaults() {
+	c.Holds, c.Scope, c.Keep = cache.HoldsFiles, cache.ScopeRepository, cache.DefaultKeep
+}
 
 // Spec is the same in the words of the fleet.
 func (c Cache) Spec() cache.Spec {
-	return cache.Spec{Name: c.Name, Paths: c.Paths, Size: uint64(max(c.SizeMiB, 0)) << 20, Scope: c.Scope, From: c.From, Keep: c.Keep}
+	return cache.Spec{Name: c.Name, Holds: c.Holds, Paths: c.Paths, Size: uint64(max(c.SizeMiB, 0)) << 20, Scope: c.Scope, From: c.From, Keep: c.Keep}
 }
 
 // CacheSpecs are the caches of a pool, in the words of the fleet.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/config/strictyaml"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/cache"
 	"github.com/remuda-ci/remuda/internal/lifecycle/statement"
 	"github.com/remuda-ci/remuda/internal/policy"
 	"github.com/remuda-ci/remuda/internal/policy/price"
@@ -333,6 +334,7 @@ func (c *Config) Read(name string, data []byte, rules ...Rule) error {
 		strictyaml.Values(LogLevels...),
 		strictyaml.Values(LogFormats...),
 		strictyaml.Values(Scopes...),
+		strictyaml.Values(cache.AllHolds...),
 	)
 }
 

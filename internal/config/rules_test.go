@@ -35,6 +35,8 @@ func TestRules(t *testing.T) {
 	tests := []struct{ name, text, want string }{
 		{"cache without a size", cached("{name: go, paths: [~/go]}"), `pools.default.caches[0].size_mib: is missing; write a number from 1 to 16777216`},
 		{"cache without a path", cached("{name: go, size_mib: 1}"), `pools.default.caches[0]: paths has 0 directories, want 1 to 8`},
+		{"cache of tools with a path", cached("{name: tools, holds: tools, paths: [~/tools], size_mib: 1}"), `pools.default.caches[0]: paths has 1 directories, and a cache that holds tools is in ~/hostedtoolcache: leave them out`},
+		{"two caches of tools", cached("{name: a, holds: tools, size_mib: 1}, {name: b, holds: tools, size_mib: 1}"), `pools.default.caches: path "~/hostedtoolcache" is inside the path "~/hostedtoolcache"`},
 		{"cache outside the home", cached("{name: go, paths: [/etc], size_mib: 1}"), `path "/etc" does not begin with ~/`},
 		{"caches in each other", cached("{name: a, paths: [~/go], size_mib: 1}, {name: b, paths: [~/go/pkg], size_mib: 1}"), `pools.default.caches: path "~/go/pkg" is inside the path "~/go"`},
 		{"cache of two names", cached("{name: a, paths: [~/x], size_mib: 1}, {name: a, paths: [~/y], size_mib: 1}"), `another one has the same name`},
@@ -185,6 +187,7 @@ func TestWhatIsAllowed(t *testing.T) {
 		"stand-in":                   "",
 		"no hosts of a kind":         "compute: {process: {capacity: {\"*\": 0}}}",
 		"a cache of the repository":  cached("{name: go, paths: [~/go], size_mib: 1, from: [main, release/*], keep: 1h}"),
+		"a cache of tools":           cached("{name: go, paths: [~/go], size_mib: 1}, {name: tools, holds: tools, size_mib: 1}"),
 		"a cache of the owner":       "pools: {default: {reuse: same-owner, caches: [{name: go, paths: [~/go], size_mib: 1, scope: owner}]}}",
 		"once and no more":           "pools: {default: {reuse: none, max_uses: 1}}",
 		"no margin":                  "timeouts: {claim_margin: 0s, idle: 1s}",

@@ -67,12 +67,36 @@ func (h *Host) cachesOf(of string) (caches []cachestore.Cache) {
 			continue
 		}
 		c := cachestore.Cache{Key: key, Name: spec.Name, Size: spec.Size, Keep: spec.KeepFor()}
-		for _, path := range spec.Paths {
-			c.Targets = append(c.Targets, h.layout.home()+path[1:]) // "~/…"
+		if spec.Holds == cache.HoldsTools {
+			c.Tools, c.ImageTools = true, imageTools
+		}
+		for _, path := range spec.Directories() {
+			c.Targets = append(c.Targets, h.inHome(path))
 		}
 		caches = append(caches, c)
 	}
 	return caches
+}
+
+// inHome is a path of a cache ("~/…") on this host.
+func (h *Host) inHome(path string) string { return h.layout.home() + path[1:] }
+
+// imageTools is where GitHub's own images have the tools of setup actions. An image of a host may have some there too: they are below those that runs
+// have added.
+const imageTools = "/opt/hostedtoolcache"
+
+// toolVariables tell the runner and setup actions where the tool cache of an assignment is; none if it has none: then it is in the runner's work
+// directory. The runner takes the first that is set of RUNNER_TOOL_CACHE, RUNNER_TOOLSDIRECTORY and AGENT_TOOLSDIRECTORY (actions/runner,
+// src/Runner.Common/HostContext.cs, GetDirectory). Without AGENT_TOOLSDIRECTORY setup-python takes /opt/hostedtoolcache, whatever the runner says
+// (actions/setup-python, src/setup-python.ts).
+func (h *Host) toolVariables(a agent.Assignment) []string {
+	for _, spec := range h.o.Caches {
+		if spec.Holds == cache.HoldsTools && spec.Key(a.CachesOf) != "" {
+			dir := h.inHome(cache.ToolsPath)
+			return []string{"RUNNER_TOOL_CACHE=" + dir, "AGENT_TOOLSDIRECTORY=" + dir}
+		}
+	}
+	return nil
 }
 
 // cachesToKeep are the names of the caches that the clean-up under way keeps. Without the file of its start it keeps none.

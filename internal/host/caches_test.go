@@ -77,7 +77,7 @@ func (b *bed) endRun(keep bool) agent.Observed {
 	b.check(os.Remove(b.path("runner/.runner")))
 	c := agent.CleanUp{Assignment: 8}
 	if keep {
-		c.KeepCaches = "go,npm"
+		c.KeepCaches = "go,npm,tools"
 	}
 	b.check(b.Clean(context.Background(), c))
 	s := b.until("the clean-up ends", func(s agent.Observed) bool { return s.Cleaned.Phase != agent.PhaseRunning })
@@ -163,6 +163,39 @@ func TestCachesOfAnOwner(t *testing.T) {
 	b.runWith("acme/app")
 	if content := b.read("home/.npm/package"); content != "1" {
 		t.Fatalf("a repository of the owner sees %q", content)
+	}
+	b.endRun(false)
+}
+
+// TestToolCache: its place is in the environment of the runner, and a later run finds the versions that a trusted one has added.
+func TestToolCache(t *testing.T) {
+	t.Parallel()
+	b := newCachingBed(t, cache.Spec{Name: "tools", Holds: cache.HoldsTools, Size: 64 << 20})
+	dir := b.path("home/hostedtoolcache")
+	b.runWith("acme/app")
+	for _, want := range []string{"RUNNER_TOOL_CACHE=" + dir, "AGENT_TOOLSDIRECTORY=" + dir} {
+		if env := b.read("env-listener"); !strings.Contains(env, want+"\n") {
+			t.Errorf("%s is not in the environment of the listener: %s", want, env)
+		}
+	}
+	b.check(os.MkdirAll(filepath.Join(dir, "go/1.22.1/x64"), 0o755))
+	b.check(os.WriteFile(filepath.Join(dir, "go/1.22.1/x64.complete"), nil, 0o644))
+	b.check(os.WriteFile(filepath.Join(dir, "stray"), nil, 0o644))
+	if s := b.endRun(true); len(s.Caches.Held()) != 1 {
+		t.Fatalf("the host has the caches %q", s.Caches)
+	}
+	b.runWith("acme/app")
+	entries, err := os.ReadDir(dir)
+	_, markerErr := os.Stat(filepath.Join(dir, "go/1.22.1/x64.complete"))
+	if err != nil || markerErr != nil || len(entries) != 1 {
+		t.Fatalf("the next run sees %v, %v, %v", entries, err, markerErr)
+	}
+	b.endRun(false)
+
+	// A host whose job GitHub chooses among the repositories of the owner has no cache of a repository.
+	b.runWith("acme")
+	if env := b.read("env-listener"); strings.Contains(env, "TOOL") {
+		t.Errorf("without a tool cache the environment of the listener is %s", env)
 	}
 	b.endRun(false)
 }

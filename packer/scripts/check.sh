@@ -99,6 +99,12 @@ package_version() {
   fi
 }
 
+# Jobs execute these below a cache of tools, whatever their repository: see docs/caches.md.
+image_tools() {
+  none 'a tool in /opt/hostedtoolcache is not of root' /opt/hostedtoolcache ! -user root
+  none 'a tool in /opt/hostedtoolcache can be changed by others' /opt/hostedtoolcache ! -type l -perm /022
+}
+
 runner() {
   local library
   mode /opt/actions-runner 'root:root 750'
@@ -200,6 +206,7 @@ tools
 users
 agent
 runner
+image_tools
 units
 settings
 logs

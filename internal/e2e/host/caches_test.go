@@ -133,7 +133,7 @@ until grep -q late ~/go/pkg/mod/held; do sleep 0.1; done`,
 	},
 	{
 		name: "the store by the paths that the mount names",
-		harm: ofMounts + ` | while read dir; do ls "$dir" >/dev/null 2>&1 && echo '` + broken + ` list' "$dir"; touch "$dir/x" 2>/dev/null && echo '` + broken + ` write' "$dir"; true; done
+		harm: ofMounts + ` | while read dir; do [ "$dir" != /opt/hostedtoolcache ] && ls "$dir" >/dev/null 2>&1 && echo '` + broken + ` list' "$dir"; touch "$dir/x" 2>/dev/null && echo '` + broken + ` write' "$dir"; true; done
 ( cd /var/lib/remuda/caches ) 2>/dev/null && echo '` + broken + ` enter'; true`,
 		left: "ls ~/go/pkg/mod/x",
 	},
@@ -149,6 +149,21 @@ stat "/var/lib/remuda/caches/$path" 2>&1 | grep -q 'Permission denied' || echo '
 my $n = syscall(303, -100, my $q = "/", $h, $m, 0); open my $d, "<", $ENV{HOME};
 substr($h, 0, 4) = pack("L", 8); print "` + broken + `\n" if syscall(304, fileno($d), $h, 0) >= 0'`,
 		left: "true",
+	},
+	{
+		name: "a tool of the image",
+		harm: `test "$RUNNER_TOOL_CACHE" = ~/hostedtoolcache && cd "$RUNNER_TOOL_CACHE" && test "$(cat go/1.21.0/x64/tool)" = image || exit 1
+for dir in . /opt/hostedtoolcache; do
+echo poison 2>/dev/null >$dir/go/1.21.0/x64/tool && echo '` + broken + ` write'; touch $dir/go/1.21.0/x64/more 2>/dev/null && echo '` + broken + ` add'; true
+done
+touch /opt/hostedtoolcache/go/1.21.0/arm64 2>/dev/null && echo '` + broken + ` add a version to the image'
+rm go/1.21.0/x64.complete && mkdir -p go/1.22.0/x64 go/1.23.0/x64 && touch go/1.22.0/x64.complete`,
+		left: `cd "$RUNNER_TOOL_CACHE"; test "$(cat go/1.21.0/x64/tool)" = image || echo poison; ls -d go/1.21.0/x64/more go/1.23.0; test -e go/1.21.0/x64.complete -a -e go/1.22.0/x64.complete || echo missing`,
+	},
+	{
+		name: "a tool that a trusted run has added", from: ofFork,
+		harm: `cd "$RUNNER_TOOL_CACHE" && echo poison >go/1.22.0/x64/tool && rm -rf go/1.21.0/x64.complete && mkdir -p go/1.24.0/x64 && touch go/1.24.0/x64.complete`,
+		left: `cd "$RUNNER_TOOL_CACHE"; ls -d go/1.22.0/x64/tool go/1.24.0; test -e go/1.21.0/x64.complete -a -e go/1.22.0/x64.complete || echo missing`,
 	},
 	{
 		name: "files that the next run cannot read", from: ofFork, harm: "chmod 0 ~/go/pkg/mod/good ~/go/pkg/mod ~/go", left: "true",
@@ -175,10 +190,19 @@ func (s *system) hasVolume(t testing.TB) {
 	check(t, os.Symlink("../"+unit, filepath.Join(units, "local-fs.target.wants", unit)))
 }
 
+// hasTools gives the image of a machine a tool.
+func (s *system) hasTools(t testing.TB) {
+	t.Helper()
+	dir := filepath.Join(s.root, "opt/hostedtoolcache/go/1.21.0")
+	check(t, os.MkdirAll(filepath.Join(dir, "x64"), 0o755))
+	check(t, os.WriteFile(filepath.Join(dir, "x64/tool"), []byte("image"), 0o644))
+	check(t, os.WriteFile(filepath.Join(dir, "x64.complete"), nil, 0o644))
+}
+
 // TestHostileCaches has jobs attack the cache of their host, each by its way, and looks at what a later job of the repository is given.
 func TestHostileCaches(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, func(_ types.Instance, s *system) { s.hasVolume(t) })
+	s := newStage(t, func(_ types.Instance, s *system) { s.hasVolume(t); s.hasTools(t) })
 	seed := s.provision("800", "caching")
 	s.begin("800", job{"seed", "echo '" + trusted + "' >" + cached + "/good"})
 	s.succeeds("800", "seed")

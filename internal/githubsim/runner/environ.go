@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -40,7 +41,8 @@ func (w *worker) defaults(environ []string, work string) map[string]string {
 	env["CI"], env["GITHUB_ACTIONS"] = "true", "true"
 	env["GITHUB_EVENT_PATH"] = filepath.Join(w.temp, eventDir, "event.json")
 	env["RUNNER_NAME"], env["RUNNER_OS"], env["RUNNER_ARCH"], env["RUNNER_ENVIRONMENT"] = w.settings.AgentName, "Linux", "X64", "self-hosted"
-	env["RUNNER_TEMP"], env["RUNNER_TOOL_CACHE"], env["RUNNER_WORKSPACE"] = w.temp, filepath.Join(work, "_tool"), filepath.Dir(w.workspace)
+	tools := cmp.Or(env["RUNNER_TOOL_CACHE"], env["RUNNER_TOOLSDIRECTORY"], env["AGENT_TOOLSDIRECTORY"], filepath.Join(work, "_tool"))
+	env["RUNNER_TEMP"], env["RUNNER_TOOL_CACHE"], env["RUNNER_WORKSPACE"] = w.temp, tools, filepath.Dir(w.workspace)
 	if w.job.Hosted {
 		env["RUNNER_ENVIRONMENT"] = "github-hosted"
 	}

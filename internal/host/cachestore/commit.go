@@ -21,6 +21,14 @@ import (
 // mostLayers bounds the stack: each layer costs overlayfs a lookup for each name. Beyond it all layers are merged.
 const mostLayers = 8
 
+// mostLayers is one for views that are copies.
+func (s *Store) mostLayers() int {
+	if s.o.Mechanism.layered() {
+		return mostLayers
+	}
+	return 1
+}
+
 // Outcome is what became of one cache at the end of an assignment.
 type Outcome struct {
 	Key  string `json:"key"`
@@ -68,25 +76,49 @@ func (s *Store) commit(ctx context.Context, v view, c attached, assignment int64
 	if err := s.mayCommit(v, c, assignment); err != nil {
 		return Outcome{}, err
 	}
+	below, err := s.shownBy(c.Key, c.Base)
+	if err != nil {
+		return Outcome{}, err
+	}
+	added := 0
+	if c.Tools {
+		added, err = keepNewTools(s.o.Mechanism.changes(s.viewDir(c.Key, 0)), s.o.Mechanism.layered(), func(path string) bool {
+			_, ok := below.find("0/" + path)
+			return ok || c.Image.has(path)
+		})
+	}
+	if err == nil {
+		err = s.measureAll(c)
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return Outcome{}, refused("a commit of it was interrupted")
+	case err != nil:
+		return Outcome{}, err
+	case ctx.Err() != nil:
+		return Outcome{}, ctx.Err()
+	}
+	o, err := s.commitMeasured(ctx, c, below)
+	if c.Tools && o.Committed {
+		o.Reason = fmt.Sprintf("the run has added %d versions of tools: %s", added, o.Reason)
+	}
+	return o, err
+}
+
+// measureAll refuses changes that are more than the cache may have.
+func (s *Store) measureAll(c attached) error {
 	var needed uint64
 	for n := range c.Targets {
-		changes := s.o.Mechanism.changes(s.viewDir(c.Key, n))
-		size, err := measure(changes, c.Size)
-		if errors.Is(err, fs.ErrNotExist) {
-			return Outcome{}, refused("a commit of it was interrupted")
-		}
+		size, err := measure(s.o.Mechanism.changes(s.viewDir(c.Key, n)), c.Size)
 		if err != nil {
-			return Outcome{}, err
+			return err
 		}
 		needed += size
 	}
 	if needed > c.Size {
-		return Outcome{}, refused("it has more than %d MiB, which is its size", c.Size>>20)
+		return refused("it has more than %d MiB, which is its size", c.Size>>20)
 	}
-	if err := ctx.Err(); err != nil {
-		return Outcome{}, err
-	}
-	return s.commitMeasured(ctx, c)
+	return nil
 }
 
 // mayCommit refuses a view that does not begin where the committed state is: then another commit came between.
@@ -110,18 +142,14 @@ func (s *Store) mayCommit(v view, c attached, assignment int64) error {
 }
 
 // commitMeasured makes the changes a layer, and then that layer part of the committed state, in one write.
-func (s *Store) commitMeasured(ctx context.Context, c attached) (Outcome, error) {
-	below, err := s.shownBy(c.Key, c.Base)
-	if err != nil {
-		return Outcome{}, err
-	}
+func (s *Store) commitMeasured(ctx context.Context, c attached, below shownBelow) (Outcome, error) {
 	l, leftOut, err := s.seal(ctx, c, below)
 	if err != nil {
 		return Outcome{}, err
 	}
 	layers := c.Base
 	switch {
-	case !s.o.Mechanism.layered():
+	case !s.o.Mechanism.layered() && !c.Tools:
 		layers = []layer{l}
 	case l.Files > 0:
 		layers = append([]layer{l}, c.Base...)
@@ -129,10 +157,17 @@ func (s *Store) commitMeasured(ctx context.Context, c attached) (Outcome, error)
 		return Outcome{Name: c.Name, Committed: true, Reason: "the run has left nothing in it"}, nil
 	}
 	st := state{Name: c.Name, Paths: len(c.Targets), Keep: c.Keep, Layers: layers, CommittedAt: time.Now().UTC().Round(0), BootID: s.o.BootID}
-	if len(layers) > mostLayers || st.bytes() > c.Size {
+	st.Tools, st.Image = c.Tools, c.Image.Identity
+	if len(layers) > s.mostLayers() || st.bytes() > c.Size {
 		if st.Layers, err = s.merge(c, layers); err != nil {
 			return Outcome{}, err
 		}
+	}
+	reason := fmt.Sprintf("the run has changed %d files", l.Files)
+	if st.bytes() > c.Size && c.Tools && l.Files > 0 && len(c.Base) > 0 {
+		// Nothing says which tools no run needs any more. It begins again with those that this run has added, and the next ones add theirs.
+		st.Layers = []layer{l}
+		reason += "; it was full, so the tools of earlier runs are deleted"
 	}
 	if st.bytes() > c.Size {
 		return Outcome{}, refused("it has %d MiB, and its size is %d MiB", st.bytes()>>20, c.Size>>20)
@@ -140,7 +175,6 @@ func (s *Store) commitMeasured(ctx context.Context, c attached) (Outcome, error)
 	if err := s.save(c.Key, st); err != nil {
 		return Outcome{}, err
 	}
-	reason := fmt.Sprintf("the run has changed %d files", l.Files)
 	if leftOut > 0 {
 		reason += fmt.Sprintf("; %d that are no plain files were left out", leftOut)
 	}

@@ -16,16 +16,24 @@ import (
 type Mechanism interface {
 	// Name is a word for logs and for view.json.
 	Name() string
-	// make makes a view of the layers, the newest first, in an empty directory.
-	make(dir string, layers []string, owner tree.Owner) error
+	// make makes a view of what is below it, in an empty directory.
+	make(dir string, below stack, owner tree.Owner) error
 	// show lets the run see the view at a target, which is an empty directory of the owner.
-	show(dir string, layers []string, target *os.File) error
+	show(dir string, below stack, target *os.File) error
 	// hide undoes show. What is not shown is no error.
 	hide(target string) error
 	// changes is where a view has what becomes a layer.
 	changes(dir string) string
 	// layered reports whether changes has only what differs from the layers.
 	layered() bool
+}
+
+// stack is what a view begins as.
+type stack struct {
+	// layers are the directories of the layers, the newest first.
+	layers []string
+	// image is below all of them. A copy has none.
+	image image
 }
 
 // TryOverlay mounts an overlay once in a directory. An error says why overlayfs cannot be used there.
@@ -40,7 +48,7 @@ func TryOverlay(dir string) (err error) {
 		return err
 	}
 	o := Overlay{}
-	if err := o.make(view, nil, tree.Owner{UID: os.Geteuid(), GID: os.Getegid()}); err != nil {
+	if err := o.make(view, stack{}, tree.Owner{UID: os.Geteuid(), GID: os.Getegid()}); err != nil {
 		return err
 	}
 	f, err := os.Open(target)
@@ -48,7 +56,7 @@ func TryOverlay(dir string) (err error) {
 		return err
 	}
 	defer f.Close()
-	if err := o.show(view, nil, f); err != nil {
+	if err := o.show(view, stack{}, f); err != nil {
 		return err
 	}
 	return o.hide(target)
@@ -65,15 +73,20 @@ func (Overlay) Name() string { return "overlay" }
 func (Overlay) layered() bool             { return true }
 func (Overlay) changes(dir string) string { return filepath.Join(dir, "upper") }
 
-// make makes what overlayfs needs: the place of changes, one for its own work, and an empty layer, since there must be one.
-func (Overlay) make(dir string, _ []string, owner tree.Owner) error {
-	for _, name := range []string{"upper", "work", "empty"} {
+// make makes what overlayfs needs: the place of changes, one for its own work, and a layer without files, since there must be one. That one has
+// the directories of the image in which the job is to add something: in the image they are root's.
+func (Overlay) make(dir string, below stack, owner tree.Owner) error {
+	if err := os.Mkdir(filepath.Join(dir, "work"), 0o755); err != nil {
+		return err
+	}
+	given := []string{"upper", "empty"}
+	for _, name := range below.image.Above {
+		given = append(given, filepath.Join("empty", name))
+	}
+	for _, name := range given {
 		path := filepath.Join(dir, name)
 		if err := os.Mkdir(path, 0o755); err != nil {
 			return err
-		}
-		if name == "work" {
-			continue
 		}
 		if err := os.Chown(path, owner.UID, owner.GID); err != nil {
 			return err
@@ -85,11 +98,14 @@ func (Overlay) make(dir string, _ []string, owner tree.Owner) error {
 // overlayOptions keep overlayfs from marks that a layer must not have: without them a layer is understood by itself, wherever it lies.
 const overlayOptions = "index=off,metacopy=off,redirect_dir=nofollow,xino=off"
 
-func (o Overlay) show(dir string, layers []string, target *os.File) error {
-	lower := append(append([]string{}, layers...), filepath.Join(dir, "empty"))
+func (o Overlay) show(dir string, below stack, target *os.File) error {
+	lower := append(append([]string{}, below.layers...), filepath.Join(dir, "empty"))
+	if below.image.Dir != "" {
+		lower = append(lower, below.image.Dir)
+	}
 	options := fmt.Sprintf("%s,lowerdir=%s,upperdir=%s,workdir=%s", overlayOptions, strings.Join(lower, ":"), o.changes(dir), filepath.Join(dir, "work"))
 	if strings.ContainsAny(strings.ReplaceAll(strings.Join(lower, ""), ":", "?"), `,?\`) {
-		return fmt.Errorf("mount overlay: the directory of caches %s has one of the characters ,:\\ in its name", filepath.Dir(dir))
+		return fmt.Errorf("mount overlay: a directory of %s has one of the characters ,:\\ in its name", strings.Join(lower, " "))
 	}
 	at := fmt.Sprintf("/proc/self/fd/%d", target.Fd()) // that very directory, whatever its name leads to by now
 	if err := unix.Mount("remuda-cache", at, "overlay", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
@@ -121,18 +137,18 @@ func (Copy) Name() string { return "copy" }
 func (Copy) layered() bool             { return false }
 func (Copy) changes(dir string) string { return filepath.Join(dir, "copy") }
 
-func (c Copy) make(dir string, layers []string, owner tree.Owner) error {
+func (c Copy) make(dir string, below stack, owner tree.Owner) error {
 	to := c.changes(dir)
-	if len(layers) == 0 {
+	if len(below.layers) == 0 {
 		if err := os.Mkdir(to, 0o755); err != nil {
 			return err
 		}
 		return os.Chown(to, owner.UID, owner.GID)
 	}
-	return tree.Copy(layers[0], to, owner)
+	return tree.Copy(below.layers[0], to, owner)
 }
 
-func (c Copy) show(dir string, _ []string, target *os.File) error {
+func (c Copy) show(dir string, _ stack, target *os.File) error {
 	if err := os.Remove(target.Name()); err != nil {
 		return err
 	}

@@ -4,14 +4,18 @@ package cachestore
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/remuda-ci/remuda/internal/tree"
 )
 
 // TestOverlay needs root.
@@ -64,4 +68,98 @@ func TestViewOfAnotherBoot(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(mount, "file")); err != nil {
 		t.Fatalf("the mount elsewhere is gone: %v", err)
 	}
+}
+
+func TestToolsOverlaid(t *testing.T) { testTools(t, Overlay{}) }
+
+// TestToolsOfTheImage: jobs see them below what earlier runs have added, and whatever they do to them, nothing of it is kept, copied or counted.
+func TestToolsOfTheImage(t *testing.T) {
+	w := newToolWorld(t, Overlay{})
+	w.o.Owner = tree.Owner{UID: 12345, GID: 12345}
+	w.cache.ImageTools = testImage(t)
+	before := treeOf(t, w.cache.ImageTools)
+	w.look()
+	w.wantTool("go/1.21.0/x64", "of the image")
+	for _, path := range []string{"", "go", "go/1.21.0"} { // a setup action adds something there
+		var st unix.Stat_t
+		if err := unix.Stat(w.at(path), &st); err != nil || st.Uid != 12345 {
+			t.Errorf("%q belongs to %d, %v", path, st.Uid, err)
+		}
+	}
+	w.install("go/1.22.0/x64", "added")
+	w.install("go/1.21.0/arm64", "another machine")
+	w.install("node/20.1.0/x64", "node")
+	w.mustCommit()
+	if st, err := w.load(w.cache.Key); err != nil || len(st.Layers) != 1 || st.Image == "" {
+		t.Fatalf("%+v, %v", st, err)
+	}
+	for name, change := range map[string]func() error{
+		"a file":    func() error { return os.WriteFile(w.at("go/1.21.0/x64/bin/tool"), []byte("poison"), 0o755) },
+		"more":      func() error { return os.WriteFile(w.at("go/1.21.0/x64/bin/more"), []byte("poison"), 0o755) },
+		"touched":   func() error { return os.Chtimes(w.at("go/1.21.0/x64/bin/tool"), time.Now(), time.Now()) },
+		"a marker":  func() error { return os.Remove(w.at("go/1.21.0/x64.complete")) },
+		"a version": func() error { return os.RemoveAll(w.at("go/1.21.0")) },
+		"hidden": func() error {
+			err := os.RemoveAll(w.at("go"))
+			w.install("go/1.21.0/x64", "poison")
+			return err
+		},
+	} {
+		w.look()
+		if err := change(); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		w.mustCommit()
+		w.look()
+		for version, content := range map[string]string{
+			"go/1.21.0/x64": "of the image", "go/1.22.0/x64": "added", "go/1.21.0/arm64": "another machine", "node/20.1.0/x64": "node",
+		} {
+			w.wantTool(version, content)
+		}
+		if _, err := os.Lstat(w.at("go/1.21.0/x64/bin/more")); err == nil {
+			t.Errorf("%s: a file more is kept", name)
+		}
+		if st, err := w.load(w.cache.Key); err != nil || len(st.Layers) != 1 {
+			t.Errorf("%s: %d layers, %v", name, len(st.Layers), err)
+		}
+	}
+	if after := treeOf(t, w.cache.ImageTools); after != before {
+		t.Errorf("the image was\n%s\nand is\n%s", before, after)
+	}
+
+	// The image gets a version that a run has added too. They are not mixed.
+	if err := os.MkdirAll(filepath.Join(w.cache.ImageTools, "go/1.22.0/x64"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	w.look()
+	w.wantTool("go/1.21.0/x64", "of the image")
+	w.wantTool("node/20.1.0/x64", "")
+	if _, err := os.Lstat(w.at("go/1.22.0/x64/bin")); err == nil {
+		t.Error("the version of the image is mixed with that of a run")
+	}
+
+	// An image that others can write to is not shown.
+	if err := os.Chmod(filepath.Join(w.cache.ImageTools, "go"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	w.look()
+	w.wantTree(map[string]string{})
+}
+
+// treeOf is all that is in a directory, with times, owners and modes.
+func treeOf(t *testing.T, dir string) string {
+	t.Helper()
+	var all strings.Builder
+	err := filepath.Walk(dir, func(path string, info os.FileInfo, err error) error {
+		if err != nil {
+			return err
+		}
+		st := info.Sys().(*syscall.Stat_t)
+		fmt.Fprintln(&all, path, info.Mode(), info.ModTime(), st.Uid, st.Ctim, info.Size())
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all.String()
 }

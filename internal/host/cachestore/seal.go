@@ -174,7 +174,7 @@ func deleteEntry(e entry) error {
 	if err := unix.Unlinkat(int(e.dir.Fd()), e.name, 0); err != nil {
 		return fmt.Errorf("delete %q: %w", e.path, err)
 	}
-	return errGone
+	return errSkipped
 }
 
 func (s *sealer) directory(e entry) error {

@@ -79,6 +79,10 @@ type Cache struct {
 	Name string `json:"name"`
 	// Targets are the directories of a job, as absolute paths below its home.
 	Targets []string `json:"targets"`
+	// Tools: it is a cache of tools, which has one target. A commit adds the versions that a run has added, and nothing else: see keepNewTools.
+	Tools bool `json:"tools,omitempty"`
+	// ImageTools is the directory of the tools that the image has, for the views of overlayfs. It need not be there.
+	ImageTools string `json:"imageTools,omitempty"`
 	// Size is the most that a committed state may have, in bytes.
 	Size uint64 `json:"size"`
 	// Keep is how long after its last use the cache is kept.
@@ -93,6 +97,8 @@ func (c Cache) check() error {
 		return fmt.Errorf("cache %q: its key %q is not 16 hexadecimal digits", c.Name, c.Key)
 	case len(c.Targets) == 0:
 		return fmt.Errorf("cache %q has no path", c.Name)
+	case c.Tools && len(c.Targets) > 1:
+		return fmt.Errorf("cache %q of tools has %d paths", c.Name, len(c.Targets))
 	}
 	return nil
 }
@@ -109,8 +115,11 @@ type Held struct {
 
 // state is the content of KEY/current.
 type state struct {
-	Name  string        `json:"name"`
-	Paths int           `json:"paths"`
+	Name  string `json:"name"`
+	Paths int    `json:"paths"`
+	Tools bool   `json:"tools,omitempty"`
+	// Image is the identity of the tools of the image that the layers are for: see image.
+	Image string        `json:"image,omitempty"`
 	Keep  time.Duration `json:"keep"`
 	// Layers are the layers, the newest first.
 	Layers      []layer   `json:"layers"`

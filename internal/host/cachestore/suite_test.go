@@ -280,7 +280,7 @@ func testCrashes(w *world) {
 	if err := w.Hide(); err != nil {
 		w.Fatal(err)
 	}
-	if _, err := w.commitMeasured(w.Context(), v.Caches[0]); err != nil {
+	if _, err := w.commitMeasured(w.Context(), v.Caches[0], below); err != nil {
 		w.Fatal(err)
 	}
 	if o := w.commit(); o.Committed {

@@ -32,7 +32,8 @@ type view struct {
 // attached is a cache in a view, with the committed state that it began as.
 type attached struct {
 	Cache
-	Base []layer `json:"base,omitempty"`
+	Base  []layer `json:"base,omitempty"`
+	Image image   `json:"image,omitzero"`
 }
 
 const (
@@ -75,12 +76,12 @@ func (s *Store) Attach(ctx context.Context, assignment int64, home string, cache
 	v := view{Assignment: assignment, BootID: s.o.BootID, Mechanism: s.o.Mechanism.Name()}
 	var wrong []error
 	for _, c := range caches {
-		base, err := s.makeView(ctx, c)
+		a, err := s.makeView(ctx, c)
 		if err != nil {
 			wrong = append(wrong, fmt.Errorf("attach cache %s: %w", c.Name, err))
 			continue
 		}
-		v.Caches = append(v.Caches, attached{c, base})
+		v.Caches = append(v.Caches, a)
 	}
 	// It is written before anything is shown, so that whatever is shown can be hidden.
 	if err := s.saveView(v); err != nil {
@@ -116,57 +117,74 @@ func (s *Store) saveView(v view) error {
 }
 
 // makeView makes the view of one cache. Its base is the committed state, which this use makes the one that was used last.
-func (s *Store) makeView(ctx context.Context, c Cache) (base []layer, err error) {
+func (s *Store) makeView(ctx context.Context, c Cache) (attached, error) {
 	if err := errors.Join(c.check(), ctx.Err()); err != nil {
-		return nil, err
+		return attached{}, err
 	}
+	a := attached{Cache: c, Image: s.imageOf(c)}
+	var err error
+	if a.Base, err = s.baseOf(ctx, c, a.Image); err != nil {
+		return attached{}, err
+	}
+	for n := range c.Targets {
+		dir := s.viewDir(c.Key, n)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return attached{}, err
+		}
+		if err := s.o.Mechanism.make(dir, s.stackOf(a, n), s.o.Owner); err != nil {
+			return attached{}, errors.Join(err, tree.Remove(s.path(viewDir, c.Key)))
+		}
+	}
+	return a, nil
+}
+
+// imageOf is what the image has for a cache. One that cannot be used is left out: the jobs go on without it.
+func (s *Store) imageOf(c Cache) image {
+	if !s.o.Mechanism.layered() {
+		return image{}
+	}
+	i, err := readImage(c.ImageTools)
+	if err != nil {
+		s.log.Warn("jobs do not see the tools of the image", logkey.Cache, c.Name, logkey.Reason, err)
+	}
+	return i
+}
+
+// baseOf is the committed state that a view begins as, none if there is no use for it.
+func (s *Store) baseOf(ctx context.Context, c Cache, i image) ([]layer, error) {
 	st, err := s.load(c.Key)
 	if err == nil && st.BootID != s.o.BootID { // Verify did not come to it
 		err = s.verify(ctx, c.Key)
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-	case err == nil && st.Paths != len(c.Targets):
-		if err := s.drop(c.Key, errors.New("the pool has other paths for it now")); err != nil {
-			return nil, err
-		}
+		return nil, nil
+	case err == nil && (st.Paths != len(c.Targets) || st.Tools != c.Tools):
+		return nil, s.drop(c.Key, errors.New("the pool has other paths for it now"))
+	case err == nil && st.Image != i.Identity:
+		return nil, s.drop(c.Key, errors.New("the image has other tools now"))
 	case errors.Is(err, ErrCorrupt):
-		if err := s.drop(c.Key, err); err != nil {
-			return nil, err
-		}
+		return nil, s.drop(c.Key, err)
 	case err != nil:
 		return nil, err
-	default:
-		base = st.Layers
-		now := time.Now()
-		if err := os.Chtimes(s.path(c.Key, currentFile), now, now); err != nil {
-			return nil, err
-		}
 	}
-	for n := range c.Targets {
-		dir := s.viewDir(c.Key, n)
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return nil, err
-		}
-		if err := s.o.Mechanism.make(dir, s.layerDirs(c.Key, base, n), s.o.Owner); err != nil {
-			return nil, errors.Join(err, tree.Remove(s.path(viewDir, c.Key)))
-		}
-	}
-	return base, nil
+	now := time.Now()
+	return st.Layers, os.Chtimes(s.path(c.Key, currentFile), now, now)
 }
 
-// layerDirs are the trees of a path in some layers.
-func (s *Store) layerDirs(key string, layers []layer, n int) (dirs []string) {
-	for _, l := range layers {
-		dirs = append(dirs, s.path(key, l.ID, strconv.Itoa(n)))
+// stackOf is what a view has below it at a path.
+func (s *Store) stackOf(a attached, n int) stack {
+	st := stack{image: a.Image}
+	for _, l := range a.Base {
+		st.layers = append(st.layers, s.path(a.Key, l.ID, strconv.Itoa(n)))
 	}
-	return dirs
+	return st
 }
 
 // show lets the run see a cache, all of its paths or none.
 func (s *Store) show(home string, c attached) error {
 	for n, target := range c.Targets {
-		err := s.showAt(home, target, s.viewDir(c.Key, n), s.layerDirs(c.Key, c.Base, n))
+		err := s.showAt(home, target, s.viewDir(c.Key, n), s.stackOf(c, n))
 		if err != nil {
 			return errors.Join(err, s.hide(c.Cache))
 		}
@@ -174,13 +192,13 @@ func (s *Store) show(home string, c attached) error {
 	return nil
 }
 
-func (s *Store) showAt(home, target, dir string, layers []string) error {
+func (s *Store) showAt(home, target, dir string, below stack) error {
 	f, err := s.makeTarget(home, target)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	return s.o.Mechanism.show(dir, layers, f)
+	return s.o.Mechanism.show(dir, below, f)
 }
 
 // makeTarget makes a directory below home, with those above it, that belong to the user of jobs. It follows no link below home.

@@ -123,7 +123,7 @@ func (w *walker) one(e entry, depth int) error {
 	}
 	if w.do != nil {
 		err := w.do(e)
-		if errors.Is(err, errGone) {
+		if errors.Is(err, errSkipped) {
 			return nil
 		}
 		if err != nil {
@@ -147,8 +147,8 @@ func (w *walker) one(e entry, depth int) error {
 	return nil
 }
 
-// errGone says that do has deleted the entry.
-var errGone = errors.New("deleted")
+// errSkipped says that the walk is done with an entry: do has deleted it, or what is in it is not of interest.
+var errSkipped = errors.New("skipped")
 
 // checkName refuses names that no tool writes and that would deceive the reader of a log.
 func checkName(name string) error {

@@ -42,11 +42,29 @@ const (
 // Scopes lists every scope, the default first.
 var Scopes = []Scope{ScopeRepository, ScopeOwner}
 
+// Holds says what a cache is of.
+type Holds string
+
+// What a cache may hold.
+const (
+	HoldsFiles Holds = "files" // what jobs leave in directories that the pool names
+	HoldsTools Holds = "tools" // the tool cache of the runner, which setup actions fill: it is in ToolsPath
+)
+
+// AllHolds lists all of them, the default first.
+var AllHolds = []Holds{HoldsFiles, HoldsTools}
+
+// ToolsPath is where jobs see the tool cache.
+const ToolsPath = "~/hostedtoolcache"
+
 // Spec is a cache as a pool declares it.
 type Spec struct {
 	// Name is 1 to 32 of a-z, 0-9 and -, a letter first. It is unique in its pool.
 	Name string `json:"name"`
-	// Paths are 1 to 8 directories below the home of the runner's user, written ~/go/pkg/mod. None is inside another of the pool.
+	// Holds is HoldsFiles if it is empty.
+	Holds Holds `json:"holds,omitempty"`
+	// Paths are 1 to 8 directories below the home of the runner's user, written ~/go/pkg/mod. None is inside another of the pool. A tool cache has none:
+	// see Directories.
 	Paths []string `json:"paths"`
 	// Size is the most that the cache may hold, in bytes.
 	Size uint64 `json:"size"`
@@ -65,7 +83,11 @@ func (s Spec) Validate() error {
 	switch {
 	case !nameForm.MatchString(s.Name):
 		return fmt.Errorf("name %.40q is not 1 to 32 of a-z, 0-9 and -, a letter first", s.Name)
-	case len(s.Paths) == 0 || len(s.Paths) > MaxPaths:
+	case s.Holds != "" && !slices.Contains(AllHolds, s.Holds):
+		return fmt.Errorf("holds %.40q is neither %s nor %s", s.Holds, HoldsFiles, HoldsTools)
+	case s.Holds == HoldsTools && len(s.Paths) > 0:
+		return fmt.Errorf("paths has %d directories, and a cache that holds tools is in %s: leave them out", len(s.Paths), ToolsPath)
+	case s.Holds != HoldsTools && (len(s.Paths) == 0 || len(s.Paths) > MaxPaths):
 		return fmt.Errorf("paths has %d directories, want 1 to %d", len(s.Paths), MaxPaths)
 	case s.Size < MinSize || s.Size > MaxSize:
 		return fmt.Errorf("size %d is not between %d and %d bytes", s.Size, MinSize, uint64(MaxSize))
@@ -102,7 +124,7 @@ func ValidateAll(specs []Spec) error {
 		if slices.Contains(names, s.Name) {
 			return fmt.Errorf("cache %q: another one has the same name", s.Name)
 		}
-		names, paths = append(names, s.Name), append(paths, s.Paths...)
+		names, paths = append(names, s.Name), append(paths, s.Directories()...)
 	}
 	return apart(paths)
 }
@@ -137,6 +159,14 @@ func apart(paths []string) error {
 
 func printable(s string) bool {
 	return utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
+}
+
+// Directories are what jobs see of the cache, written ~/go/pkg/mod.
+func (s Spec) Directories() []string {
+	if s.Holds == HoldsTools {
+		return []string{ToolsPath}
+	}
+	return s.Paths
 }
 
 // ScopeOf is the scope, with the default for an empty one.
@@ -192,7 +222,8 @@ func Keys(specs []Spec, repository string) []string {
 // OnHost is a cache in the files that tell a host's agent of it. Who may write is not among it: controld says that of each run.
 type OnHost struct {
 	Name    string   `json:"name" yaml:"name"`
-	Paths   []string `json:"paths" yaml:"paths"`
+	Holds   Holds    `json:"holds,omitempty" yaml:"holds,omitempty"` // empty: files
+	Paths   []string `json:"paths,omitempty" yaml:"paths,omitempty"`
 	SizeMiB uint64   `json:"size_mib" yaml:"size_mib"`
 	Scope   Scope    `json:"scope" yaml:"scope"`
 	Keep    string   `json:"keep" yaml:"keep"` // such as 168h0m0s
@@ -202,7 +233,11 @@ type OnHost struct {
 func OnHosts(specs []Spec) []OnHost {
 	var list []OnHost
 	for _, s := range specs {
-		list = append(list, OnHost{Name: s.Name, Paths: s.Paths, SizeMiB: s.Size >> 20, Scope: s.ScopeOf(), Keep: s.KeepFor().String()})
+		holds := s.Holds
+		if holds == HoldsFiles {
+			holds = "" // an older agent knows no other, and refuses the key
+		}
+		list = append(list, OnHost{Name: s.Name, Holds: holds, Paths: s.Paths, SizeMiB: s.Size >> 20, Scope: s.ScopeOf(), Keep: s.KeepFor().String()})
 	}
 	return list
 }

@@ -36,6 +36,10 @@ func TestValidate(t *testing.T) {
 		"a line":                    {func(s *cache.Spec) { s.Name = "go\n" }, "name"},
 		"32 characters":             {func(s *cache.Spec) { s.Name = strings.Repeat("a", 32) }, ""},
 		"33 characters":             {func(s *cache.Spec) { s.Name = strings.Repeat("a", 33) }, "name"},
+		"of files":                  {func(s *cache.Spec) { s.Holds = cache.HoldsFiles }, ""},
+		"of tools":                  {func(s *cache.Spec) { s.Holds, s.Paths = cache.HoldsTools, nil }, ""},
+		"of tools, with a path":     {func(s *cache.Spec) { s.Holds = cache.HoldsTools }, "leave them out"},
+		"of what there is not":      {func(s *cache.Spec) { s.Holds = "images" }, "holds"},
 		"no path":                   {paths(), "paths"},
 		"nine paths":                {paths("~/a", "~/b", "~/c", "~/d", "~/e", "~/f", "~/g", "~/h", "~/i"), "paths"},
 		"an absolute path":          {paths("/etc"), "~/"},
@@ -85,6 +89,8 @@ func TestValidateAll(t *testing.T) {
 		"nine":                  {nine, "at most 8"},
 		"the same name":         {[]cache.Spec{npm, {Name: "npm", Paths: []string{"~/x"}, Size: 1 << 30}}, "same name"},
 		"a path inside another": {[]cache.Spec{npm, {Name: "x", Paths: []string{"~/.npm/_cacache"}, Size: 1 << 30}}, "inside"},
+		"two of tools":          {[]cache.Spec{{Name: "a", Holds: cache.HoldsTools, Size: 1 << 30}, {Name: "b", Holds: cache.HoldsTools, Size: 1 << 30}}, "inside"},
+		"files among tools":     {[]cache.Spec{{Name: "a", Holds: cache.HoldsTools, Size: 1 << 30}, {Name: "b", Paths: []string{cache.ToolsPath + "/go"}, Size: 1 << 30}}, "inside"},
 		"one that is unsound":   {[]cache.Spec{npm, {Name: "x"}}, `cache "x"`},
 	}
 	for name, tt := range tests {
@@ -137,9 +143,11 @@ func TestOnHosts(t *testing.T) {
 	want := []cache.OnHost{
 		{Name: "go", Paths: []string{"~/go/pkg/mod", "~/.cache/go-build"}, SizeMiB: 4096, Scope: "repository", Keep: "24h0m0s"},
 		{Name: "npm", Paths: []string{"~/.npm"}, SizeMiB: 1, Scope: "owner", Keep: "168h0m0s"},
+		{Name: "tools", Holds: "tools", SizeMiB: 1, Scope: "repository", Keep: "168h0m0s"},
 	}
+	tools := cache.Spec{Name: "tools", Holds: cache.HoldsTools, Size: 1 << 20}
 	npm := cache.Spec{Name: "npm", Paths: []string{"~/.npm"}, Size: 1 << 20, Scope: cache.ScopeOwner}
-	if diff := cmp.Diff(want, cache.OnHosts([]cache.Spec{spec(nil), npm})); diff != "" {
+	if diff := cmp.Diff(want, cache.OnHosts([]cache.Spec{spec(func(s *cache.Spec) { s.Holds = cache.HoldsFiles }), npm, tools})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
