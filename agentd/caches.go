@@ -10,7 +10,7 @@ import (
 // cacheConfig is a cache, in the keys that a pool of controld has for it.
 type cacheConfig struct {
 	Name string `yaml:"name"`
-	// Holds is files or tools; files if it is empty.
+	// Holds is files, tools or actions; files if it is empty.
 	Holds string `yaml:"holds"`
 	// Paths are directories below the home of jobs, such as ~/go/pkg/mod.
 	Paths []string `yaml:"paths"`

@@ -15,6 +15,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/agent"
 	"github.com/remuda-ci/remuda/internal/config/strictyaml"
 	"github.com/remuda-ci/remuda/internal/host"
+	"github.com/remuda-ci/remuda/internal/host/archive"
 	"github.com/remuda-ci/remuda/internal/retry"
 	"github.com/remuda-ci/remuda/internal/telemetry"
 )
@@ -41,6 +42,9 @@ type config struct {
 	PostRelease hookConfig `yaml:"post_release"`
 	// Caches are the directories of jobs that outlive a run; by default those of HostFile.
 	Caches []cacheConfig `yaml:"caches"`
+	// ArchivesURL is of the server that has the archives of public actions at /OWNER/REPOSITORY/tar.gz/SHA;
+	// empty: none are fetched.
+	ArchivesURL string `yaml:"archives_url"`
 	// BootTimeout is how long the host waits for its record.
 	BootTimeout time.Duration `yaml:"boot_timeout"`
 	Intervals   intervals     `yaml:"intervals"`
@@ -125,6 +129,7 @@ func defaultConfig() config {
 		Runner:      runnerConfig{MinimumFreeMiB: defaultMinimumFreeMiB},
 		PreRunner:   hookConfig{Timeout: host.DefaultPreRunnerLimit},
 		PostRelease: hookConfig{Timeout: defaultPostRelease},
+		ArchivesURL: archive.DefaultURL,
 		BootTimeout: agent.DefaultBootTimeout,
 		Intervals:   intervals{ReadIdle: d.ReadIdle, ReadStandby: d.ReadStandby, ReadRunning: d.ReadRunning, Heartbeat: d.Heartbeat},
 		LogLevel:    "info",
@@ -181,6 +186,7 @@ func (c *config) Validate(root strictyaml.Place) {
 	root.At("pre_runner", "script").OptionalPath(c.PreRunner.Script)
 	c.validateSystemd(root)
 	validateCaches(root.At("caches"), c.Caches)
+	root.At("archives_url").Match(c.ArchivesURL, archivesURL, "https://HOST or http://HOST, with a port and a path if needed, without a final slash")
 	if c.Runner.MinimumFreeMiB < 0 {
 		root.At("runner", "minimum_free_mib").Errorf("is %d; write 0 or more", c.Runner.MinimumFreeMiB)
 	}
@@ -243,6 +249,9 @@ func (c *config) validateLocal(root strictyaml.Place) {
 		root.At("power_off").Errorf("is for EC2 instances; remove it")
 	}
 }
+
+// archivesURL is followed by the path of an archive.
+var archivesURL = regexp.MustCompile(`^https?://[A-Za-z0-9.:\[\]-]+(/[A-Za-z0-9._~-]+)*$`)
 
 // The names that controld's configuration allows.
 var (

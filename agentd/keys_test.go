@@ -108,6 +108,8 @@ var keyRows = []keyRow{
 		got:      ofHost(func(o host.Options) any { return o.Caches }), want: goCaches},
 	{key: "caches", value: "[{name: tools, holds: tools, size_mib: 64}]", on: everywhere,
 		got: ofHost(func(o host.Options) any { return o.Caches }), want: []cache.Spec{{Name: "tools", Holds: cache.HoldsTools, Size: 64 << 20}}},
+	{key: "archives_url", value: "https://mirror.acme.com/archives", on: everywhere, got: ofHost(func(o host.Options) any { return o.ArchivesURL }),
+		want: "https://mirror.acme.com/archives"},
 
 	{key: "systemd", value: "{}", on: []string{processes, named, onInstance}, got: func(w *wired) any {
 		return []any{w.host.Systemd != nil, w.c.awaitEnd(context.Background(), place{power: switched{}})}

@@ -12,7 +12,7 @@ import (
 // Cache is a set of directories of the jobs of a pool that outlives their runs: see cache.Spec.
 type Cache struct {
 	Name string `yaml:"name"`
-	// Holds is files, or tools: then it is the tool cache of the runner, and has no paths.
+	// Holds is files, or tools or actions: then it has no paths.
 	Holds cache.Holds `yaml:"holds"`
 	Paths []string    `yaml:"paths"`
 	// SizeMiB is the most that it may hold.

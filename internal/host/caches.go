@@ -25,7 +25,8 @@ func (h *Host) cacheStore() *cachestore.Store {
 	}
 	mechanism, owner := h.layout.views()
 	s, err := cachestore.New(cachestore.Options{
-		Dir: h.path(cachesDir), Owner: owner, BootID: h.bootID, Mechanism: mechanism, MinimumFree: h.o.MinimumFree, Logger: h.log.Named("caches"),
+		Dir: h.path(cachesDir), Owner: owner, BootID: h.bootID, Mechanism: mechanism, MinimumFree: h.o.MinimumFree,
+		Fill: h.fetchArchives, Logger: h.log.Named("caches"),
 	})
 	if err != nil {
 		h.log.Error("this host keeps no caches", logkey.Error, err)
@@ -67,8 +68,11 @@ func (h *Host) cachesOf(of string) (caches []cachestore.Cache) {
 			continue
 		}
 		c := cachestore.Cache{Key: key, Name: spec.Name, Size: spec.Size, Keep: spec.KeepFor()}
-		if spec.Holds == cache.HoldsTools {
-			c.Tools, c.ImageTools = true, imageTools
+		switch spec.Holds {
+		case cache.HoldsTools:
+			c.Tools, c.ImageDir = true, imageTools
+		case cache.HoldsActions:
+			c.ReadOnly, c.ImageDir = true, imageArchives
 		}
 		for _, path := range spec.Directories() {
 			c.Targets = append(c.Targets, h.inHome(path))
@@ -81,22 +85,33 @@ func (h *Host) cachesOf(of string) (caches []cachestore.Cache) {
 // inHome is a path of a cache ("~/…") on this host.
 func (h *Host) inHome(path string) string { return h.layout.home() + path[1:] }
 
-// imageTools is where GitHub's own images have the tools of setup actions. An image of a host may have some there too: they are below those that runs
-// have added.
-const imageTools = "/opt/hostedtoolcache"
+// Where GitHub's own images have the tools of setup actions and the archives of actions. An image of a host may have some there too: they are below
+// those that runs have added.
+const (
+	imageTools    = "/opt/hostedtoolcache"
+	imageArchives = "/opt/actionarchivecache"
+)
 
-// toolVariables tell the runner and setup actions where the tool cache of an assignment is; none if it has none: then it is in the runner's work
-// directory. The runner takes the first that is set of RUNNER_TOOL_CACHE, RUNNER_TOOLSDIRECTORY and AGENT_TOOLSDIRECTORY (actions/runner,
+// cacheVariables tell the runner and setup actions where the caches of an assignment are that the runner knows of. Without them tools are in the
+// runner's work directory. The runner takes the first that is set of RUNNER_TOOL_CACHE, RUNNER_TOOLSDIRECTORY and AGENT_TOOLSDIRECTORY (actions/runner,
 // src/Runner.Common/HostContext.cs, GetDirectory). Without AGENT_TOOLSDIRECTORY setup-python takes /opt/hostedtoolcache, whatever the runner says
 // (actions/setup-python, src/setup-python.ts).
-func (h *Host) toolVariables(a agent.Assignment) []string {
+//
+// The runner looks for archives in ACTIONS_RUNNER_ACTION_ARCHIVE_CACHE if that is a directory (src/Runner.Worker/ActionManager.cs).
+func (h *Host) cacheVariables(a agent.Assignment) (variables []string) {
 	for _, spec := range h.o.Caches {
-		if spec.Holds == cache.HoldsTools && spec.Key(a.CachesOf) != "" {
+		if spec.Key(a.CachesOf) == "" {
+			continue
+		}
+		switch spec.Holds {
+		case cache.HoldsTools:
 			dir := h.inHome(cache.ToolsPath)
-			return []string{"RUNNER_TOOL_CACHE=" + dir, "AGENT_TOOLSDIRECTORY=" + dir}
+			variables = append(variables, "RUNNER_TOOL_CACHE="+dir, "AGENT_TOOLSDIRECTORY="+dir)
+		case cache.HoldsActions:
+			variables = append(variables, "ACTIONS_RUNNER_ACTION_ARCHIVE_CACHE="+h.inHome(cache.ActionsPath))
 		}
 	}
-	return nil
+	return variables
 }
 
 // cachesToKeep are the names of the caches that the clean-up under way keeps. Without the file of its start it keeps none.

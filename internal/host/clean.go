@@ -128,6 +128,7 @@ func (h *Host) clean(ctx context.Context, r *statement.Reset) error {
 	if err := diag.Keep(h.path("runner"), h.path(keptDiagnostics)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		h.log.Warn("cannot keep the runner's diagnostics", logkey.Error, err) // which the next run does not need
 	}
+	h.noteUsedActions()
 	if err := h.layout.clean(ctx, r); err != nil {
 		return err
 	}

@@ -33,6 +33,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/remuda-ci/remuda/internal/agent"
+	"github.com/remuda-ci/remuda/internal/host/archive"
 	"github.com/remuda-ci/remuda/internal/host/cachestore"
 	"github.com/remuda-ci/remuda/internal/lifecycle/cache"
 	"github.com/remuda-ci/remuda/internal/lifecycle/statement"
@@ -65,6 +66,8 @@ type Options struct {
 	Config string
 	// Caches are the directories of jobs that outlive a run.
 	Caches []cache.Spec
+	// ArchivesURL is of the server from which archives of actions are fetched: see archive.Fetcher. Empty: none are.
+	ArchivesURL string
 	// MinimumFree is the disk space that a clean host must have, in bytes.
 	MinimumFree uint64
 	// JobSummary has the introduction of the host in the summary of each job too.
@@ -106,12 +109,13 @@ type Host struct {
 	poll          *time.Timer
 	version       string // of the runner; empty if unknown
 	held          heldCaches
-	publicKey     statement.Key // of the agent; empty before SetIdentity, and if it could not be made
-	refused       proc.ID       // the living worker whose job the hook refused; zero if there is none
-	started       startedJob    // whose worker was last seen
-	watchedWorker atomic.Int64  // pid of the worker whose end is waited for
-	interruptedAt atomic.Int64  // when the cloud reclaims the machine, in Unix nanoseconds; 0 if that is not announced
-	rebalanceAt   atomic.Int64  // when the cloud advised to leave it, likewise
+	used          []archive.Action // by the run that is cleaned up after
+	publicKey     statement.Key    // of the agent; empty before SetIdentity, and if it could not be made
+	refused       proc.ID          // the living worker whose job the hook refused; zero if there is none
+	started       startedJob       // whose worker was last seen
+	watchedWorker atomic.Int64     // pid of the worker whose end is waited for
+	interruptedAt atomic.Int64     // when the cloud reclaims the machine, in Unix nanoseconds; 0 if that is not announced
+	rebalanceAt   atomic.Int64     // when the cloud advised to leave it, likewise
 }
 
 var _ agent.Host = (*Host)(nil)

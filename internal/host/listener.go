@@ -33,7 +33,7 @@ func (h *Host) Listen(ctx context.Context, a agent.Assignment) error {
 	c := command{
 		args:   []string{h.path("runner/bin", listenerProgram), "run"},
 		before: h.attachCommand(a),
-		dir:    h.path("runner"), env: append(h.environment(), h.toolVariables(a)...), log: h.runnerLog(),
+		dir:    h.path("runner"), env: append(h.environment(), h.cacheVariables(a)...), log: h.runnerLog(),
 	}
 	if a.Registration.Kind == lifecycle.RegistrationJIT && a.Registration.Secret != "" {
 		if err := h.layout.protectCredentials(); err != nil {

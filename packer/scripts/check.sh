@@ -99,10 +99,13 @@ package_version() {
   fi
 }
 
-# Jobs execute these below a cache of tools, whatever their repository: see docs/caches.md.
-image_tools() {
-  none 'a tool in /opt/hostedtoolcache is not of root' /opt/hostedtoolcache ! -user root
-  none 'a tool in /opt/hostedtoolcache can be changed by others' /opt/hostedtoolcache ! -type l -perm /022
+# Jobs execute what is there, whatever their repository: see docs/caches.md.
+below_caches() {
+  local dir
+  for dir in /opt/hostedtoolcache /opt/actionarchivecache; do
+    none "a file in $dir is not of root" "$dir" ! -user root
+    none "a file in $dir can be changed by others" "$dir" ! -type l -perm /022
+  done
 }
 
 runner() {
@@ -206,7 +209,7 @@ tools
 users
 agent
 runner
-image_tools
+below_caches
 units
 settings
 logs

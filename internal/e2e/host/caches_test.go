@@ -133,7 +133,7 @@ until grep -q late ~/go/pkg/mod/held; do sleep 0.1; done`,
 	},
 	{
 		name: "the store by the paths that the mount names",
-		harm: ofMounts + ` | while read dir; do [ "$dir" != /opt/hostedtoolcache ] && ls "$dir" >/dev/null 2>&1 && echo '` + broken + ` list' "$dir"; touch "$dir/x" 2>/dev/null && echo '` + broken + ` write' "$dir"; true; done
+		harm: ofMounts + ` | while read dir; do [ "${dir#/opt/}" = "$dir" ] && ls "$dir" >/dev/null 2>&1 && echo '` + broken + ` list' "$dir"; touch "$dir/x" 2>/dev/null && echo '` + broken + ` write' "$dir"; true; done
 ( cd /var/lib/remuda/caches ) 2>/dev/null && echo '` + broken + ` enter'; true`,
 		left: "ls ~/go/pkg/mod/x",
 	},
@@ -166,6 +166,16 @@ rm go/1.21.0/x64.complete && mkdir -p go/1.22.0/x64 go/1.23.0/x64 && touch go/1.
 		left: `cd "$RUNNER_TOOL_CACHE"; ls -d go/1.22.0/x64/tool go/1.24.0; test -e go/1.21.0/x64.complete -a -e go/1.22.0/x64.complete || echo missing`,
 	},
 	{
+		name: "the archives of actions",
+		harm: `cd "$ACTIONS_RUNNER_ACTION_ARCHIVE_CACHE" && test "$(cat actions_checkout/1.tar.gz)" = image || exit 1
+for dir in . /opt/actionarchivecache; do
+echo poison 2>/dev/null >$dir/actions_checkout/1.tar.gz && echo '` + broken + ` write'; touch $dir/actions_checkout/2.tar.gz 2>/dev/null && echo '` + broken + ` add'
+mkdir $dir/actions_cache 2>/dev/null && echo '` + broken + ` add a repository'; rm -f $dir/actions_checkout/1.tar.gz 2>/dev/null && echo '` + broken + ` delete'; true
+done
+cd; mv "$ACTIONS_RUNNER_ACTION_ARCHIVE_CACHE" away 2>/dev/null && echo '` + broken + ` move it'; true`,
+		left: `cd "$ACTIONS_RUNNER_ACTION_ARCHIVE_CACHE"; test "$(cat actions_checkout/1.tar.gz)" = image || echo poison; ls actions_checkout/2.tar.gz actions_cache`,
+	},
+	{
 		name: "files that the next run cannot read", from: ofFork, harm: "chmod 0 ~/go/pkg/mod/good ~/go/pkg/mod ~/go", left: "true",
 	},
 }
@@ -190,13 +200,16 @@ func (s *system) hasVolume(t testing.TB) {
 	check(t, os.Symlink("../"+unit, filepath.Join(units, "local-fs.target.wants", unit)))
 }
 
-// hasTools gives the image of a machine a tool.
+// hasTools gives the image of a machine a tool, and the archive of an action.
 func (s *system) hasTools(t testing.TB) {
 	t.Helper()
 	dir := filepath.Join(s.root, "opt/hostedtoolcache/go/1.21.0")
 	check(t, os.MkdirAll(filepath.Join(dir, "x64"), 0o755))
 	check(t, os.WriteFile(filepath.Join(dir, "x64/tool"), []byte("image"), 0o644))
 	check(t, os.WriteFile(filepath.Join(dir, "x64.complete"), nil, 0o644))
+	dir = filepath.Join(s.root, "opt/actionarchivecache/actions_checkout")
+	check(t, os.MkdirAll(dir, 0o755))
+	check(t, os.WriteFile(filepath.Join(dir, "1.tar.gz"), []byte("image"), 0o644))
 }
 
 // TestHostileCaches has jobs attack the cache of their host, each by its way, and looks at what a later job of the repository is given.

@@ -72,7 +72,7 @@ pools:
   spot: {resource_classes: [large], standby: clean, usage_classes: [spot], idle_time: 1h}
   rooted: {resource_classes: [large], standby: clean, idle_time: 1h, privileged: true}
   fleeting: {resource_classes: [large], standby: clean, idle_time: 5s}
-  caching: {resource_classes: [large], standby: clean, idle_time: 1h, caches: [{name: go, paths: [~/go/pkg/mod], size_mib: 64, from: [main]}, {name: tools, holds: tools, size_mib: 64, from: [main]}]}
+  caching: {resource_classes: [large], standby: clean, idle_time: 1h, caches: [{name: go, paths: [~/go/pkg/mod], size_mib: 64, from: [main]}, {name: tools, holds: tools, size_mib: 64, from: [main]}, {name: actions, holds: actions, size_mib: 64, from: [main]}]}
   hot: {resource_classes: [large], standby: listening, idle_time: 1h}
   broken: {resource_classes: [large], pre_runner: %s}
 timeouts: {claim_margin: 1s}

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/tree"
 )
 
@@ -80,13 +81,7 @@ func (s *Store) commit(ctx context.Context, v view, c attached, assignment int64
 	if err != nil {
 		return Outcome{}, err
 	}
-	added := 0
-	if c.Tools {
-		added, err = keepNewTools(s.o.Mechanism.changes(s.viewDir(c.Key, 0)), s.o.Mechanism.layered(), func(path string) bool {
-			_, ok := below.find("0/" + path)
-			return ok || c.Image.has(path)
-		})
-	}
+	added, err := s.addTo(ctx, c, below)
 	if err == nil {
 		err = s.measureAll(c)
 	}
@@ -99,10 +94,36 @@ func (s *Store) commit(ctx context.Context, v view, c attached, assignment int64
 		return Outcome{}, ctx.Err()
 	}
 	o, err := s.commitMeasured(ctx, c, below)
-	if c.Tools && o.Committed {
-		o.Reason = fmt.Sprintf("the run has added %d versions of tools: %s", added, o.Reason)
+	if c.adds() && o.Committed {
+		o.Reason = fmt.Sprintf("the run has added %d to it: %s", added, o.Reason)
 	}
 	return o, err
+}
+
+// addTo leaves in the changes of a view what a commit adds to a cache of the kind to which runs only add, and returns how many tools or files that is.
+func (s *Store) addTo(ctx context.Context, c attached, below shownBelow) (int, error) {
+	changes := s.o.Mechanism.changes(s.viewDir(c.Key, 0))
+	hadBefore := func(path string) bool {
+		_, ok := below.find("0/" + path)
+		return ok || c.Image.has(path)
+	}
+	switch {
+	case c.Tools:
+		return keepNewTools(changes, s.o.Mechanism.layered(), hadBefore)
+	case c.ReadOnly:
+		if _, err := os.Lstat(changes); err != nil {
+			return 0, err
+		}
+		if err := tree.Clear(changes, s.ownerOf(true), 0o755); err != nil { // a job that is the agent's own user could have written there
+			return 0, err
+		}
+		added, err := s.o.Fill(ctx, changes, hadBefore)
+		if err != nil {
+			s.log.Warn("not all is added to a cache", logkey.Cache, c.Name, logkey.Reason, err)
+		}
+		return added, nil
+	}
+	return 0, nil
 }
 
 // measureAll refuses changes that are more than the cache may have.
@@ -149,7 +170,7 @@ func (s *Store) commitMeasured(ctx context.Context, c attached, below shownBelow
 	}
 	layers := c.Base
 	switch {
-	case !s.o.Mechanism.layered() && !c.Tools:
+	case !s.o.Mechanism.layered() && !c.adds():
 		layers = []layer{l}
 	case l.Files > 0:
 		layers = append([]layer{l}, c.Base...)
@@ -157,17 +178,17 @@ func (s *Store) commitMeasured(ctx context.Context, c attached, below shownBelow
 		return Outcome{Name: c.Name, Committed: true, Reason: "the run has left nothing in it"}, nil
 	}
 	st := state{Name: c.Name, Paths: len(c.Targets), Keep: c.Keep, Layers: layers, CommittedAt: time.Now().UTC().Round(0), BootID: s.o.BootID}
-	st.Tools, st.Image = c.Tools, c.Image.Identity
+	st.Tools, st.ReadOnly, st.Image = c.Tools, c.ReadOnly, c.Image.Identity
 	if len(layers) > s.mostLayers() || st.bytes() > c.Size {
 		if st.Layers, err = s.merge(c, layers); err != nil {
 			return Outcome{}, err
 		}
 	}
 	reason := fmt.Sprintf("the run has changed %d files", l.Files)
-	if st.bytes() > c.Size && c.Tools && l.Files > 0 && len(c.Base) > 0 {
-		// Nothing says which tools no run needs any more. It begins again with those that this run has added, and the next ones add theirs.
+	if st.bytes() > c.Size && c.adds() && l.Files > 0 && len(c.Base) > 0 {
+		// Nothing says what no run needs any more. It begins again with what this run has added, and the next ones add theirs.
 		st.Layers = []layer{l}
-		reason += "; it was full, so the tools of earlier runs are deleted"
+		reason += "; it was full, so what earlier runs have added is deleted"
 	}
 	if st.bytes() > c.Size {
 		return Outcome{}, refused("it has %d MiB, and its size is %d MiB", st.bytes()>>20, c.Size>>20)
@@ -194,7 +215,7 @@ func (s *Store) seal(ctx context.Context, c attached, below shownBelow) (l layer
 	for n := range c.Targets {
 		from := s.o.Mechanism.changes(s.viewDir(c.Key, n))
 		list.prefix = strconv.Itoa(n) + "/"
-		sealing := sealer{owner: s.o.Owner, overlay: s.o.Mechanism.layered(), list: list, cut: ctx.Err}
+		sealing := sealer{owner: s.ownerOf(c.ReadOnly), overlay: s.o.Mechanism.layered(), list: list, cut: ctx.Err}
 		if sealing.overlay {
 			sealing.below = func(path string) (shown, bool) { return below.find(list.prefix + path) }
 		}
@@ -263,12 +284,12 @@ func (s *Store) merge(c attached, layers []layer) ([]layer, error) {
 	if err != nil {
 		return nil, err
 	}
-	merged := layer{ID: newID()}
+	merged, owner := layer{ID: newID()}, s.ownerOf(c.ReadOnly)
 	for n := range c.Targets {
 		if err := os.MkdirAll(s.path(c.Key, merged.ID, strconv.Itoa(n)), 0o755); err != nil {
 			return nil, err
 		}
-		if err := os.Chown(s.path(c.Key, merged.ID, strconv.Itoa(n)), s.o.Owner.UID, s.o.Owner.GID); err != nil {
+		if err := os.Chown(s.path(c.Key, merged.ID, strconv.Itoa(n)), owner.UID, owner.GID); err != nil {
 			return nil, err
 		}
 	}
@@ -276,7 +297,7 @@ func (s *Store) merge(c attached, layers []layer) ([]layer, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := merger{owner: s.o.Owner, dir: s.path(c.Key, merged.ID), list: list, inodes: map[uint64]bool{}}
+	m := merger{owner: owner, dir: s.path(c.Key, merged.ID), list: list, inodes: map[uint64]bool{}}
 	for _, path := range stack.paths() {
 		have, ok := stack.find(path)
 		if !ok {

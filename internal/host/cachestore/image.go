@@ -26,8 +26,8 @@ type image struct {
 	Above []string `json:"-"`
 }
 
-// mostImageTools bounds what attaching reads of the image, in names down to ARCH and its marker. GitHub's own image for Ubuntu has less than a hundred.
-const mostImageTools = 10_000
+// mostImageDir bounds what attaching reads of the image, in names down to ARCH and its marker. GitHub's own image for Ubuntu has less than a hundred.
+const mostImageDir = 10_000
 
 // readImage looks at the tools of the image, down to TOOL/VERSION/ARCH. A directory that is not there is an empty image. One that is unsound is an error.
 func readImage(dir string) (image, error) {
@@ -63,8 +63,8 @@ type imageReader struct {
 
 // look refuses what a job could change, since the next run of another repository would see it.
 func (r *imageReader) look(e entry) error {
-	if r.names++; r.names > mostImageTools {
-		return fmt.Errorf("%s has more than %d tools", r.dir, mostImageTools)
+	if r.names++; r.names > mostImageDir {
+		return fmt.Errorf("%s has more than %d tools", r.dir, mostImageDir)
 	}
 	kind := e.kind()
 	if int(e.stat.Uid) != os.Geteuid() || kind != unix.S_IFLNK && e.stat.Mode&0o022 != 0 {

@@ -34,6 +34,8 @@ type stack struct {
 	layers []string
 	// image is below all of them. A copy has none.
 	image image
+	// readOnly: jobs change nothing.
+	readOnly bool
 }
 
 // TryOverlay mounts an overlay once in a directory. An error says why overlayfs cannot be used there.
@@ -108,7 +110,11 @@ func (o Overlay) show(dir string, below stack, target *os.File) error {
 		return fmt.Errorf("mount overlay: a directory of %s has one of the characters ,:\\ in its name", strings.Join(lower, " "))
 	}
 	at := fmt.Sprintf("/proc/self/fd/%d", target.Fd()) // that very directory, whatever its name leads to by now
-	if err := unix.Mount("remuda-cache", at, "overlay", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
+	flags := uintptr(unix.MS_NOSUID | unix.MS_NODEV)
+	if below.readOnly {
+		flags |= unix.MS_RDONLY
+	}
+	if err := unix.Mount("remuda-cache", at, "overlay", flags, options); err != nil {
 		return fmt.Errorf("mount overlay at %s: %w", target.Name(), err)
 	}
 	return nil
@@ -125,7 +131,7 @@ func unmount(target string) error {
 	return fmt.Errorf("unmount %s: %w", target, err)
 }
 
-// Copy makes each view a copy of the only layer, and shows it by a symbolic link. It is for jobs that run as the agent's own user: nothing keeps them
+// Copy makes each view a copy of the only layer, and shows it by a symbolic link. A link to a read-only cache leads to the layer itself. It is for jobs that run as the agent's own user: nothing keeps them
 // from the store.
 type Copy struct{}
 
@@ -139,7 +145,7 @@ func (Copy) changes(dir string) string { return filepath.Join(dir, "copy") }
 
 func (c Copy) make(dir string, below stack, owner tree.Owner) error {
 	to := c.changes(dir)
-	if len(below.layers) == 0 {
+	if len(below.layers) == 0 || below.readOnly {
 		if err := os.Mkdir(to, 0o755); err != nil {
 			return err
 		}
@@ -148,11 +154,15 @@ func (c Copy) make(dir string, below stack, owner tree.Owner) error {
 	return tree.Copy(below.layers[0], to, owner)
 }
 
-func (c Copy) show(dir string, _ stack, target *os.File) error {
+func (c Copy) show(dir string, below stack, target *os.File) error {
 	if err := os.Remove(target.Name()); err != nil {
 		return err
 	}
-	return os.Symlink(c.changes(dir), target.Name())
+	to := c.changes(dir)
+	if below.readOnly && len(below.layers) > 0 {
+		to = below.layers[0]
+	}
+	return os.Symlink(to, target.Name())
 }
 
 func (Copy) hide(target string) error {

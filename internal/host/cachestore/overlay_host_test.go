@@ -76,8 +76,8 @@ func TestToolsOverlaid(t *testing.T) { testTools(t, Overlay{}) }
 func TestToolsOfTheImage(t *testing.T) {
 	w := newToolWorld(t, Overlay{})
 	w.o.Owner = tree.Owner{UID: 12345, GID: 12345}
-	w.cache.ImageTools = testImage(t)
-	before := treeOf(t, w.cache.ImageTools)
+	w.cache.ImageDir = testImage(t)
+	before := treeOf(t, w.cache.ImageDir)
 	w.look()
 	w.wantTool("go/1.21.0/x64", "of the image")
 	for _, path := range []string{"", "go", "go/1.21.0"} { // a setup action adds something there
@@ -123,12 +123,12 @@ func TestToolsOfTheImage(t *testing.T) {
 			t.Errorf("%s: %d layers, %v", name, len(st.Layers), err)
 		}
 	}
-	if after := treeOf(t, w.cache.ImageTools); after != before {
+	if after := treeOf(t, w.cache.ImageDir); after != before {
 		t.Errorf("the image was\n%s\nand is\n%s", before, after)
 	}
 
 	// The image gets a version that a run has added too. They are not mixed.
-	if err := os.MkdirAll(filepath.Join(w.cache.ImageTools, "go/1.22.0/x64"), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Join(w.cache.ImageDir, "go/1.22.0/x64"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	w.look()
@@ -139,7 +139,7 @@ func TestToolsOfTheImage(t *testing.T) {
 	}
 
 	// An image that others can write to is not shown.
-	if err := os.Chmod(filepath.Join(w.cache.ImageTools, "go"), 0o777); err != nil {
+	if err := os.Chmod(filepath.Join(w.cache.ImageDir, "go"), 0o777); err != nil {
 		t.Fatal(err)
 	}
 	w.look()
@@ -162,4 +162,32 @@ func treeOf(t *testing.T, dir string) string {
 		t.Fatal(err)
 	}
 	return all.String()
+}
+
+func TestReadOnlyOverlaid(t *testing.T) { testReadOnly(t, Overlay{}) }
+
+// TestReadOnlyOfTheImage: what the image has is below what the host has fetched, and belongs to root as that does.
+func TestReadOnlyOfTheImage(t *testing.T) {
+	adds := map[string]string{"actions_checkout/1.tar.gz": "fetched although the image has it", "actions_cache/2.tar.gz": "fetched"}
+	w := newReadOnlyWorld(t, Overlay{}, adds)
+	w.o.Owner, w.cache.ImageDir = tree.Owner{UID: 12345, GID: 12345}, filepath.Join(t.TempDir(), "actionarchivecache")
+	if err := os.MkdirAll(filepath.Join(w.cache.ImageDir, "actions_checkout"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(w.cache.ImageDir, "actions_checkout/1.tar.gz"), []byte("of the image"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	w.attach()
+	w.mustCommit()
+	w.attach()
+	w.wantTree(map[string]string{
+		"actions_checkout": "a directory", "actions_checkout/1.tar.gz": "of the image", "actions_cache": "a directory", "actions_cache/2.tar.gz": "fetched",
+	})
+	var st unix.Stat_t
+	if err := unix.Stat(w.at("actions_cache/2.tar.gz"), &st); err != nil || int(st.Uid) != os.Geteuid() {
+		t.Errorf("an archive belongs to %d, %v", st.Uid, err)
+	}
+	if err := os.Remove(w.at("actions_checkout/1.tar.gz")); err == nil {
+		t.Error("an archive can be deleted")
+	}
 }

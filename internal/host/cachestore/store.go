@@ -4,7 +4,8 @@
 // is over and nothing of it is left running, the view becomes the next committed state (Commit) or is deleted (Discard).
 //
 // The committed state is a stack of layers. A layer is a tree that never changes, with a list of what is in it. It is what one run left, checked
-// and stripped of all that is not plain content (see seal). Below the directory of the store, which only root or the agent's own user may enter, are
+// and stripped of all that is not plain content (see seal). To a cache of tools a run only adds (see keepNewTools), and to a read-only one the host does
+// (see Options.Fill). Below the directory of the store, which only root or the agent's own user may enter, are
 //
 //	KEY/current     the committed state: its layers and the digest of each one's list; replaced as a whole
 //	KEY/ID/N        a layer: the tree of the cache's path number N
@@ -17,6 +18,7 @@ package cachestore
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -34,7 +36,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/tree"
 )
 
-// Options configure a store. All are required, except Logger.
+// Options configure a store. All are required, except Fill and Logger.
 type Options struct {
 	// Dir is the directory of the store. It is made if it is missing.
 	Dir string
@@ -46,7 +48,10 @@ type Options struct {
 	Mechanism Mechanism
 	// MinimumFree is what Evict keeps free on the disk, in bytes. On a volume of its own it is a tenth of that.
 	MinimumFree uint64
-	Logger      hclog.Logger
+	// Fill adds files to a read-only cache, in a directory below which none is yet, and returns how many it has added. Of what hadBefore reports
+	// nothing may be added. After an error what is there is kept: each file must be whole. It is required if there is such a cache.
+	Fill   func(ctx context.Context, dir string, hadBefore func(path string) bool) (added int, err error)
+	Logger hclog.Logger
 }
 
 // Store is the caches of one host. Only one process at a time may change it.
@@ -81,13 +86,18 @@ type Cache struct {
 	Targets []string `json:"targets"`
 	// Tools: it is a cache of tools, which has one target. A commit adds the versions that a run has added, and nothing else: see keepNewTools.
 	Tools bool `json:"tools,omitempty"`
-	// ImageTools is the directory of the tools that the image has, for the views of overlayfs. It need not be there.
-	ImageTools string `json:"imageTools,omitempty"`
+	// ReadOnly: jobs can only read it, and a commit adds what Options.Fill adds. It has one target, and belongs to the calling user.
+	ReadOnly bool `json:"readOnly,omitempty"`
+	// ImageDir is the directory of what the image has of it, for the views of overlayfs. It need not be there.
+	ImageDir string `json:"imageDir,omitempty"`
 	// Size is the most that a committed state may have, in bytes.
 	Size uint64 `json:"size"`
 	// Keep is how long after its last use the cache is kept.
 	Keep time.Duration `json:"keep"`
 }
+
+// adds reports whether commits add to the cache, and change nothing of what is there. Then each layer is sound without the others.
+func (c Cache) adds() bool { return c.Tools || c.ReadOnly }
 
 var validKey = regexp.MustCompile(`^[0-9a-f]{16}$`)
 
@@ -97,8 +107,8 @@ func (c Cache) check() error {
 		return fmt.Errorf("cache %q: its key %q is not 16 hexadecimal digits", c.Name, c.Key)
 	case len(c.Targets) == 0:
 		return fmt.Errorf("cache %q has no path", c.Name)
-	case c.Tools && len(c.Targets) > 1:
-		return fmt.Errorf("cache %q of tools has %d paths", c.Name, len(c.Targets))
+	case c.adds() && len(c.Targets) > 1:
+		return fmt.Errorf("cache %q, to which runs only add, has %d paths", c.Name, len(c.Targets))
 	}
 	return nil
 }
@@ -115,9 +125,10 @@ type Held struct {
 
 // state is the content of KEY/current.
 type state struct {
-	Name  string `json:"name"`
-	Paths int    `json:"paths"`
-	Tools bool   `json:"tools,omitempty"`
+	Name     string `json:"name"`
+	Paths    int    `json:"paths"`
+	Tools    bool   `json:"tools,omitempty"`
+	ReadOnly bool   `json:"readOnly,omitempty"`
 	// Image is the identity of the tools of the image that the layers are for: see image.
 	Image string        `json:"image,omitempty"`
 	Keep  time.Duration `json:"keep"`
@@ -142,6 +153,14 @@ func (s state) bytes() (sum uint64) {
 		sum += l.Bytes
 	}
 	return sum
+}
+
+// ownerOf is the user to which the content of a cache belongs.
+func (s *Store) ownerOf(readOnly bool) tree.Owner {
+	if readOnly {
+		return tree.Owner{UID: os.Geteuid(), GID: os.Getegid()}
+	}
+	return s.o.Owner
 }
 
 func (s *Store) path(elem ...string) string {

@@ -70,7 +70,7 @@ func testToolsAdded(w *world) {
 	w.look()
 	w.install("go/1.22.1/x64", "go")
 	o := w.commit()
-	if !o.Committed || o.Bytes == 0 || !strings.Contains(o.Reason, "added 1 versions of tools") {
+	if !o.Committed || o.Bytes == 0 || !strings.Contains(o.Reason, "added 1 to it") {
 		w.Fatalf("outcome %+v", o)
 	}
 	w.look()

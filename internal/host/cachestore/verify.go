@@ -12,6 +12,8 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/remuda-ci/remuda/internal/tree"
 )
 
 // Verify compares every committed state with its lists, and deletes those that differ. Layers that were written in this boot, or verified in it, are
@@ -46,7 +48,7 @@ func (s *Store) verify(ctx context.Context, key string) error {
 	}
 	content := st.BootID != s.o.BootID
 	for _, l := range st.Layers {
-		if err := s.verifyLayer(ctx, key, st.Paths, l, content); err != nil {
+		if err := s.verifyLayer(ctx, key, st, l, content); err != nil {
 			return err
 		}
 	}
@@ -65,8 +67,8 @@ func (s *Store) verify(ctx context.Context, key string) error {
 }
 
 // verifyLayer walks a layer and reads its list side by side.
-func (s *Store) verifyLayer(ctx context.Context, key string, paths int, l layer, content bool) error {
-	v := verifier{s: s, ctx: ctx, content: content}
+func (s *Store) verifyLayer(ctx context.Context, key string, st state, l layer, content bool) error {
+	v := verifier{owner: s.ownerOf(st.ReadOnly), ctx: ctx, content: content}
 	var want []line
 	err := readList(s.path(key, l.ID+".list"), l.Digest, func(one line) error {
 		want = append(want, one)
@@ -76,7 +78,7 @@ func (s *Store) verifyLayer(ctx context.Context, key string, paths int, l layer,
 		return err
 	}
 	v.want = want
-	for n := range paths {
+	for n := range st.Paths {
 		v.prefix = strconv.Itoa(n) + "/"
 		w := walker{do: v.entry}
 		if err := w.walk(s.path(key, l.ID, strconv.Itoa(n))); err != nil {
@@ -93,7 +95,7 @@ func (s *Store) verifyLayer(ctx context.Context, key string, paths int, l layer,
 }
 
 type verifier struct {
-	s       *Store
+	owner   tree.Owner
 	ctx     context.Context
 	content bool
 	prefix  string
@@ -113,8 +115,7 @@ func (v *verifier) entry(e entry) error {
 	if have := kindOf(e); have != want.kind && !(have == kindDirectory && want.kind == kindOpaque) {
 		return fmt.Errorf("%w: %q is of another kind", ErrCorrupt, shorten(at))
 	}
-	owner := v.s.o.Owner
-	if want.kind != kindWhiteout && (int(e.stat.Uid) != owner.UID || int(e.stat.Gid) != owner.GID) {
+	if want.kind != kindWhiteout && (int(e.stat.Uid) != v.owner.UID || int(e.stat.Gid) != v.owner.GID) {
 		return fmt.Errorf("%w: %q has another owner", ErrCorrupt, shorten(at))
 	}
 	if want.kind != kindWhiteout && want.kind != kindLink && e.stat.Mode&0o7777 != want.mode {

@@ -131,7 +131,7 @@ func (s *Store) makeView(ctx context.Context, c Cache) (attached, error) {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return attached{}, err
 		}
-		if err := s.o.Mechanism.make(dir, s.stackOf(a, n), s.o.Owner); err != nil {
+		if err := s.o.Mechanism.make(dir, s.stackOf(a, n), s.ownerOf(c.ReadOnly)); err != nil {
 			return attached{}, errors.Join(err, tree.Remove(s.path(viewDir, c.Key)))
 		}
 	}
@@ -143,9 +143,12 @@ func (s *Store) imageOf(c Cache) image {
 	if !s.o.Mechanism.layered() {
 		return image{}
 	}
-	i, err := readImage(c.ImageTools)
+	i, err := readImage(c.ImageDir)
 	if err != nil {
-		s.log.Warn("jobs do not see the tools of the image", logkey.Cache, c.Name, logkey.Reason, err)
+		s.log.Warn("jobs do not see what the image has of a cache", logkey.Cache, c.Name, logkey.Reason, err)
+	}
+	if c.ReadOnly { // what is there has the same content wherever it is, and no job adds anything
+		i.Identity, i.Above = "", nil
 	}
 	return i
 }
@@ -159,7 +162,7 @@ func (s *Store) baseOf(ctx context.Context, c Cache, i image) ([]layer, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
-	case err == nil && (st.Paths != len(c.Targets) || st.Tools != c.Tools):
+	case err == nil && (st.Paths != len(c.Targets) || st.Tools != c.Tools || st.ReadOnly != c.ReadOnly):
 		return nil, s.drop(c.Key, errors.New("the pool has other paths for it now"))
 	case err == nil && st.Image != i.Identity:
 		return nil, s.drop(c.Key, errors.New("the image has other tools now"))
@@ -174,7 +177,7 @@ func (s *Store) baseOf(ctx context.Context, c Cache, i image) ([]layer, error) {
 
 // stackOf is what a view has below it at a path.
 func (s *Store) stackOf(a attached, n int) stack {
-	st := stack{image: a.Image}
+	st := stack{image: a.Image, readOnly: a.ReadOnly}
 	for _, l := range a.Base {
 		st.layers = append(st.layers, s.path(a.Key, l.ID, strconv.Itoa(n)))
 	}

@@ -48,14 +48,19 @@ type Holds string
 // What a cache may hold.
 const (
 	HoldsFiles Holds = "files" // what jobs leave in directories that the pool names
-	HoldsTools Holds = "tools" // the tool cache of the runner, which setup actions fill: it is in ToolsPath
+	HoldsTools Holds = "tools" // the tool cache of the runner, which setup actions fill
+	// HoldsActions is the archives of the actions that jobs use. The host fetches them, and jobs can only read them.
+	HoldsActions Holds = "actions"
 )
 
 // AllHolds lists all of them, the default first.
-var AllHolds = []Holds{HoldsFiles, HoldsTools}
+var AllHolds = []Holds{HoldsFiles, HoldsTools, HoldsActions}
 
-// ToolsPath is where jobs see the tool cache.
-const ToolsPath = "~/hostedtoolcache"
+// Where jobs see the caches that are in a place of their own.
+const (
+	ToolsPath   = "~/hostedtoolcache"
+	ActionsPath = "~/actionarchivecache"
+)
 
 // Spec is a cache as a pool declares it.
 type Spec struct {
@@ -63,7 +68,7 @@ type Spec struct {
 	Name string `json:"name"`
 	// Holds is HoldsFiles if it is empty.
 	Holds Holds `json:"holds,omitempty"`
-	// Paths are 1 to 8 directories below the home of the runner's user, written ~/go/pkg/mod. None is inside another of the pool. A tool cache has none:
+	// Paths are 1 to 8 directories below the home of the runner's user, written ~/go/pkg/mod. None is inside another of the pool. Without files it has none:
 	// see Directories.
 	Paths []string `json:"paths"`
 	// Size is the most that the cache may hold, in bytes.
@@ -84,10 +89,10 @@ func (s Spec) Validate() error {
 	case !nameForm.MatchString(s.Name):
 		return fmt.Errorf("name %.40q is not 1 to 32 of a-z, 0-9 and -, a letter first", s.Name)
 	case s.Holds != "" && !slices.Contains(AllHolds, s.Holds):
-		return fmt.Errorf("holds %.40q is neither %s nor %s", s.Holds, HoldsFiles, HoldsTools)
-	case s.Holds == HoldsTools && len(s.Paths) > 0:
-		return fmt.Errorf("paths has %d directories, and a cache that holds tools is in %s: leave them out", len(s.Paths), ToolsPath)
-	case s.Holds != HoldsTools && (len(s.Paths) == 0 || len(s.Paths) > MaxPaths):
+		return fmt.Errorf("holds %.40q is not one of %s, %s and %s", s.Holds, HoldsFiles, HoldsTools, HoldsActions)
+	case s.ownPath() != "" && len(s.Paths) > 0:
+		return fmt.Errorf("paths has %d directories, and a cache that holds %s is in %s: leave them out", len(s.Paths), s.Holds, s.ownPath())
+	case s.ownPath() == "" && (len(s.Paths) == 0 || len(s.Paths) > MaxPaths):
 		return fmt.Errorf("paths has %d directories, want 1 to %d", len(s.Paths), MaxPaths)
 	case s.Size < MinSize || s.Size > MaxSize:
 		return fmt.Errorf("size %d is not between %d and %d bytes", s.Size, MinSize, uint64(MaxSize))
@@ -163,10 +168,21 @@ func printable(s string) bool {
 
 // Directories are what jobs see of the cache, written ~/go/pkg/mod.
 func (s Spec) Directories() []string {
-	if s.Holds == HoldsTools {
-		return []string{ToolsPath}
+	if own := s.ownPath(); own != "" {
+		return []string{own}
 	}
 	return s.Paths
+}
+
+// ownPath is where a cache is that has a place of its own; else empty.
+func (s Spec) ownPath() string {
+	switch s.Holds {
+	case HoldsTools:
+		return ToolsPath
+	case HoldsActions:
+		return ActionsPath
+	}
+	return ""
 }
 
 // ScopeOf is the scope, with the default for an empty one.

@@ -39,6 +39,7 @@ func TestValidate(t *testing.T) {
 		"of files":                  {func(s *cache.Spec) { s.Holds = cache.HoldsFiles }, ""},
 		"of tools":                  {func(s *cache.Spec) { s.Holds, s.Paths = cache.HoldsTools, nil }, ""},
 		"of tools, with a path":     {func(s *cache.Spec) { s.Holds = cache.HoldsTools }, "leave them out"},
+		"of actions":                {func(s *cache.Spec) { s.Holds, s.Paths = cache.HoldsActions, nil }, ""},
 		"of what there is not":      {func(s *cache.Spec) { s.Holds = "images" }, "holds"},
 		"no path":                   {paths(), "paths"},
 		"nine paths":                {paths("~/a", "~/b", "~/c", "~/d", "~/e", "~/f", "~/g", "~/h", "~/i"), "paths"},

@@ -1,0 +1,112 @@
+// Package archive fetches the archives of actions that the jobs of a run have used, for the runs to come.
+package archive
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// Action is a commit of the repository of an action.
+type Action struct{ Owner, Repository, SHA string }
+
+// Path is where the runner looks for its archive, below the directory that ACTIONS_RUNNER_ACTION_ARCHIVE_CACHE names (actions/runner,
+// src/Runner.Worker/ActionManager.cs, DownloadRepositoryActionAsync).
+func (a Action) Path() string {
+	return filepath.Join(a.Owner+"_"+a.Repository, a.SHA+".tar.gz")
+}
+
+// Bounds of what is read of the runner's logs. A job can write to them as much as it likes.
+const (
+	MostActions   = 64      // of a run
+	mostLogs      = 20      // the newest
+	readOfLog     = 8 << 20 // bytes, from the beginning: the actions of a job are prepared first
+	filesLookedAt = 1000
+)
+
+// lookedFor is what the worker logs of each action whose archive it looks for, with the commit that GitHub has resolved its tag or branch to
+// (actions/runner, src/Runner.Worker/ActionManager.cs, DownloadRepositoryActionAsync). Names have GitHub's form.
+var lookedFor = regexp.MustCompile(`Check if action archive '([A-Za-z0-9][A-Za-z0-9_-]{0,38})/([A-Za-z0-9._-]{1,100})@([0-9a-f]{40})' already exists in cache directory '`)
+
+// Used are the actions that the jobs of a run have used, by the logs in the runner's directory, at most MostActions. A job can forge them: what is
+// there is only a hint.
+func Used(runner string) ([]Action, error) {
+	root, err := os.OpenRoot(runner) // a job may put links here: nothing outside is reached
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	logs, err := workerLogs(root)
+	if err != nil {
+		return nil, err
+	}
+	var used []Action
+	for _, name := range logs {
+		if used, err = read(root, name, used); err != nil {
+			return used, err
+		}
+	}
+	return used, nil
+}
+
+func workerLogs(runner *os.Root) ([]string, error) {
+	dir, err := runner.Open("_diag")
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	entries, err := dir.ReadDir(filesLookedAt)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	var logs []fs.FileInfo
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && strings.HasPrefix(e.Name(), "Worker_") {
+			logs = append(logs, info)
+		}
+	}
+	slices.SortFunc(logs, func(a, b fs.FileInfo) int {
+		return cmp.Or(b.ModTime().Compare(a.ModTime()), cmp.Compare(a.Name(), b.Name()))
+	})
+	var names []string
+	for _, info := range logs[:min(len(logs), mostLogs)] {
+		names = append(names, filepath.Join("_diag", info.Name()))
+	}
+	return names, nil
+}
+
+// read adds the actions that a log names.
+func read(runner *os.Root, log string, used []Action) ([]Action, error) {
+	f, err := runner.OpenFile(log, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return used, err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return used, err
+	}
+	in := bufio.NewReaderSize(io.LimitReader(f, readOfLog), 64<<10)
+	for {
+		line, err := in.ReadSlice('\n') // of a longer line only the last part is looked at
+		if m := lookedFor.FindSubmatch(line); m != nil {
+			a := Action{string(m[1]), string(m[2]), string(m[3])}
+			if a.Repository != "." && a.Repository != ".." && !slices.Contains(used, a) {
+				used = append(used, a)
+			}
+		}
+		switch {
+		case len(used) >= MostActions || errors.Is(err, io.EOF):
+			return used, nil
+		case err != nil && !errors.Is(err, bufio.ErrBufferFull):
+			return used, err
+		}
+	}
+}

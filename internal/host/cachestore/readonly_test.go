@@ -1,0 +1,101 @@
+package cachestore
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// newReadOnlyWorld is a world whose only cache can be filled by its host alone, which adds these files at each commit.
+func newReadOnlyWorld(t *testing.T, m Mechanism, adds map[string]string) *world {
+	t.Helper()
+	w := newWorld(t, m)
+	w.cache.Name, w.cache.ReadOnly, w.cache.Targets = "actions", true, []string{filepath.Join(w.home, "actionarchivecache")}
+	w.o.Fill = func(_ context.Context, dir string, hadBefore func(path string) bool) (added int, err error) {
+		for path, content := range adds {
+			if hadBefore(path) {
+				continue
+			}
+			if content == "" {
+				return added, errors.New("the server is away")
+			}
+			at := filepath.Join(dir, path)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.WriteFile(at, []byte(content), 0o644)); err != nil {
+				return added, err
+			}
+			added++
+		}
+		return added, nil
+	}
+	return w
+}
+
+// testReadOnly is what holds for a read-only cache by every mechanism.
+func testReadOnly(t *testing.T, m Mechanism) {
+	adds := map[string]string{"actions_checkout/1.tar.gz": "one"}
+	w := newReadOnlyWorld(t, m, adds)
+	w.attach()
+	w.wantTree(map[string]string{})
+	if _, ok := m.(Overlay); !ok { // there a job is the agent's own user, and could write what was never fetched
+		w.write("forged", "poison")
+	} else if err := os.WriteFile(w.at("forged"), nil, 0o644); err == nil {
+		t.Error("a job can write to a read-only cache")
+	}
+	if o := w.commit(); !o.Committed || o.Bytes == 0 {
+		t.Fatalf("outcome %+v", o)
+	}
+	w.attach()
+	w.wantTree(map[string]string{"actions_checkout": "a directory", "actions_checkout/1.tar.gz": "one"})
+	adds["actions_checkout/2.tar.gz"], adds["actions_checkout/3.tar.gz"] = "two", ""
+	w.mustCommit()
+	delete(adds, "actions_checkout/3.tar.gz")
+	w.attach()
+	w.mustCommit()
+	w.attach()
+	w.wantTree(map[string]string{"actions_checkout": "a directory", "actions_checkout/1.tar.gz": "one", "actions_checkout/2.tar.gz": "two"})
+	if err := w.Verify(w.Context()); err != nil {
+		t.Fatal(err)
+	}
+
+	// After a boot what a disk has lost is found.
+	held, err := w.Held()
+	if err != nil || len(held) != 1 {
+		t.Fatalf("held %v, %v", held, err)
+	}
+	if err := w.Discard(); err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(w.path(w.cache.Key, "*/0/actions_checkout/1.tar.gz"))
+	if err != nil || len(files) != 1 {
+		t.Fatal(files, err)
+	}
+	if err := os.WriteFile(files[0], []byte("???"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	w.o.BootID = "boot-2"
+	if err := w.Verify(w.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if held, err := w.Held(); err != nil || len(held) != 0 {
+		t.Errorf("a cache with another content is kept: %v, %v", held, err)
+	}
+}
+
+func TestReadOnlyCopied(t *testing.T) { testReadOnly(t, Copy{}) }
+
+func TestReadOnlyThatIsFull(t *testing.T) {
+	t.Parallel()
+	adds := map[string]string{"a/1.tar.gz": strings.Repeat("x", 600<<10)}
+	w := newReadOnlyWorld(t, Copy{}, adds)
+	w.cache.Size = 1 << 20
+	w.attach()
+	w.mustCommit()
+	adds["a/2.tar.gz"] = strings.Repeat("y", 600<<10)
+	w.attach()
+	w.mustCommit()
+	w.attach()
+	w.wantTree(map[string]string{"a": "a directory", "a/2.tar.gz": adds["a/2.tar.gz"]})
+}
