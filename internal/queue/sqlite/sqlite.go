@@ -51,7 +51,7 @@ const (
 	takeVisible = `UPDATE messages SET visible_at = ?4, receives = receives + 1
 		WHERE id IN (SELECT id FROM messages
 			WHERE resource_class = ?1 AND usage_class = ?2 AND visible_at <= ?3 AND expires_at > ?3
-			ORDER BY visible_at, id LIMIT ?5)
+			ORDER BY visible_at, id LIMIT ?5 + 0)
 		RETURNING id, receives, body`
 	deleteByID    = `DELETE FROM messages WHERE id = ?1`
 	deleteMessage = `DELETE FROM messages

@@ -16,3 +16,10 @@ func TestQueue(t *testing.T) {
 		return queuetest.Service{Queue: q, SendBody: q.SendBody}
 	})
 }
+
+// TestStatementsAreKept: a receive is compiled once, and not again at each execution.
+func TestStatementsAreKept(t *testing.T) {
+	if !dbtest.KeepsCompiled(t, sqlite.TakeVisible, 1, 1, 1, 1, 1) {
+		t.Error("SQLite compiles a receive again at each execution")
+	}
+}

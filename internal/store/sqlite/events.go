@@ -25,11 +25,11 @@ type (
 const (
 	insertEvent       = `INSERT INTO events (expires_at, repository, run_id, instance_id, doc) VALUES (?1, ?2, ?3, ?4, ?5)`
 	selectEventsOfRun = `SELECT id, doc FROM events
-		WHERE repository = ?1 AND run_id = ?2 AND id > ?3 ORDER BY id LIMIT ?4`
+		WHERE repository = ?1 AND run_id = ?2 AND id > ?3 ORDER BY id LIMIT ?4 + 0`
 	selectEventsOfInstance = `SELECT id, doc FROM events
 		WHERE instance_id = ?1 AND expires_at < ?2 ORDER BY id DESC`
-	selectNewestEvents = `SELECT id, doc FROM events WHERE expires_at < ?1 ORDER BY expires_at DESC, id DESC LIMIT ?2`
-	selectEvents       = `SELECT id, doc FROM events WHERE id > ?1 ORDER BY id LIMIT ?2`
+	selectNewestEvents = `SELECT id, doc FROM events WHERE expires_at < ?1 ORDER BY expires_at DESC, id DESC LIMIT ?2 + 0`
+	selectEvents       = `SELECT id, doc FROM events WHERE id > ?1 ORDER BY id LIMIT ?2 + 0`
 	selectLastEvent    = `SELECT coalesce(max(id), 0) FROM events`
 )
 

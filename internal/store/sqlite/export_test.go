@@ -44,6 +44,9 @@ var Queries = map[string]string{
 	"sqlite_autoindex_workers_1": listingOf(store.WorkersByID, 1),
 }
 
+// SelectAllReports searches no index.
+const SelectAllReports = selectAll
+
 // queryOf asks for rows of an index as the store does.
 func queryOf(x *store.Index, partitions int) store.Query {
 	q := store.Query{Index: x}

@@ -3,6 +3,8 @@ package sqlite_test
 import (
 	"context"
 	"database/sql"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -52,6 +54,17 @@ func planOf(t *testing.T, file *db.DB, query string) string {
 		t.Fatal(err)
 	}
 	return strings.Join(plan, "\n")
+}
+
+// TestStatementsAreKept: a query is compiled once, and not again at each execution.
+func TestStatementsAreKept(t *testing.T) {
+	racepass.OneGoroutine(t)
+	for _, query := range append(slices.Collect(maps.Values(sqlite.Queries)), sqlite.SelectAllReports) {
+		args := slices.Repeat([]any{1}, strings.Count(query, "?"))
+		if !dbtest.KeepsCompiled(t, query, args...) {
+			t.Errorf("SQLite compiles this again at each execution:\n%s", query)
+		}
+	}
 }
 
 // TestDueCost: the due query reads what is due, whatever else there is.

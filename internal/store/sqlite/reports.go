@@ -23,7 +23,7 @@ const reportsIndex = "reports"
 const (
 	readable      = `iif(octet_length(doc) <= 65536, doc, 'longer than 64 KiB')`
 	selectReports = `SELECT host_key, ` + readable + ` FROM reports WHERE host_key IN (SELECT value FROM json_each(?1))`
-	selectAll     = `SELECT host_key, ` + readable + ` FROM reports WHERE host_key > ?1 ORDER BY host_key LIMIT ?2`
+	selectAll     = `SELECT host_key, ` + readable + ` FROM reports WHERE host_key > ?1 ORDER BY host_key LIMIT ?2 + 0`
 	deleteReport  = `DELETE FROM reports WHERE host_key = ?1`
 )
 

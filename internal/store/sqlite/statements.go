@@ -128,6 +128,10 @@ func (l *listing) add(text string, args ...any) {
 	l.args = append(l.args, args...)
 }
 
+// limited is LIMIT ? in a form in which SQLite keeps the statement as it is. It plans a statement for the very value of a bare parameter, and so
+// compiles it again each time that it gets one.
+const limited = " LIMIT ? + 0"
+
 // order are the columns in whose order an index has its rows, within a partition.
 func order(x *store.Index) []string {
 	var columns []string
@@ -158,7 +162,7 @@ func selecting(columns string, q store.Query, after []any, limit int) *listing {
 	if q.Newest {
 		sorted = strings.Join(order(q.Index), " DESC, ") + " DESC"
 	}
-	l.add(" ORDER BY "+sorted+" LIMIT ?", int64(limit))
+	l.add(" ORDER BY "+sorted+limited, int64(limit))
 	return l
 }
 
@@ -191,7 +195,7 @@ func counting(q store.Query, partition []string, limit int) *listing {
 	l := &listing{}
 	l.add("SELECT 1 FROM " + q.Index.Kind().SQL.Name + " WHERE ")
 	l.addConditions(q, partition)
-	l.add("true LIMIT ?", int64(limit))
+	l.add("true"+limited, int64(limit))
 	return l
 }
 

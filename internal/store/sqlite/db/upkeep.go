@@ -26,7 +26,7 @@ func clearing(c *Conn) (queries []string, err error) {
 		var table string
 		err := rows.Scan(&table)
 		queries = append(queries, fmt.Sprintf(
-			"DELETE FROM %s WHERE rowid IN (SELECT rowid FROM %s WHERE expires_at <= ?1 LIMIT ?2)", table, table))
+			"DELETE FROM %s WHERE rowid IN (SELECT rowid FROM %s WHERE expires_at <= ?1 LIMIT ?2 + 0)", table, table))
 		return err
 	})
 	return queries, err

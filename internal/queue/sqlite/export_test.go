@@ -1,0 +1,4 @@
+package sqlite
+
+// TakeVisible is the statement of a receive.
+const TakeVisible = takeVisible
