@@ -35,10 +35,10 @@ type Want struct {
 	RequestID string
 }
 
-// Ranked is an idle host, and why the request takes it before those after it: a clause that follows `since`.
+// Ranked is an idle host, and why the request takes it before those after it.
 type Ranked struct {
-	Host   lifecycle.Record
-	Reason string
+	Host   *lifecycle.Record
+	Reason Reason
 }
 
 // Affinity orders idle hosts for a request, the best first:
@@ -48,34 +48,48 @@ type Ranked struct {
 //  3. The host whose caches are worth least to other runs.
 //
 // It only chooses among hosts that are idle. A request never waits for a better host, and takes as many hosts as it would without
-// a choice, so no other request waits longer for its choice.
+// a choice, so no other request waits longer for its choice. What it returns points into idle.
 func Affinity(w Want, idle []lifecycle.Record) []Ranked {
-	list := make([]score, 0, len(idle))
-	for _, r := range idle {
-		list = append(list, scoreOf(w, r))
+	list := make([]score, len(idle))
+	for i := range idle {
+		list[i] = scoreOf(w, &idle[i])
 	}
-	slices.SortStableFunc(list, score.compare)
+	slices.SortFunc(list, score.compare)
 	ranked := make([]Ranked, len(list))
-	for i, s := range list {
-		ranked[i] = Ranked{s.host, s.reason(w, list[i+1:])}
+	var most stock
+	for i, s := range slices.Backward(list) {
+		if i == len(list)-1 || s.bytes >= most.bytes {
+			most = s.stock
+		}
+		ranked[i] = Ranked{s.host, Reason{ranked: true, of: len(w.Caches), has: s.stock, most: most, served: s.served}}
 	}
 	return ranked
 }
 
-// score is what speaks for a host.
-type score struct {
-	host lifecycle.Record
-	// has counts the run's caches on the host, and bytes and others are the sizes of those and of all others.
-	has           int
-	bytes, others int64
+// stock is what a host has for a run.
+type stock struct {
+	// caches counts the run's caches on the host, and bytes is their size.
+	caches int
+	bytes  int64
 	// begins is how much later than the quickest host it begins.
 	begins time.Duration
+}
+
+// gain is by how much sooner the run is done than with a host that begins at once and has none of its caches.
+func (s stock) gain() time.Duration { return worth(s.bytes) - s.begins }
+
+// score is what speaks for a host.
+type score struct {
+	host *lifecycle.Record
+	stock
+	// others is the size of all other caches.
+	others int64
 	// served: its last run was of the repository. spread is its place among equals.
 	served bool
 	spread uint64
 }
 
-func scoreOf(w Want, r lifecycle.Record) score {
+func scoreOf(w Want, r *lifecycle.Record) score {
 	s := score{host: r, served: r.Repository == w.Repository, spread: spread(w.RequestID, r.HostKey)}
 	dropped := r.DropCaches.Keys()
 	for _, held := range r.Caches.Held() {
@@ -84,7 +98,7 @@ func scoreOf(w Want, r lifecycle.Record) score {
 			continue
 		}
 		if slices.Contains(w.Caches, held.Key) && (r.Standby == nil || slices.Contains(w.Listening, held.Key)) {
-			s.has, s.bytes = s.has+1, s.bytes+bytes
+			s.caches, s.bytes = s.caches+1, s.bytes+bytes
 		} else {
 			s.others += bytes
 		}
@@ -105,9 +119,6 @@ func spread(requestID, hostKey string) uint64 {
 	return h.Sum64()
 }
 
-// gain is by how much sooner the run is done than with a host that begins at once and has none of its caches.
-func (s score) gain() time.Duration { return worth(s.bytes) - s.begins }
-
 // maxCache bounds the size that an agent may claim of a cache.
 const maxCache = cache.MaxSize
 
@@ -116,7 +127,7 @@ func worth(bytes int64) time.Duration { return time.Duration(bytes/CacheRate) * 
 
 func (s score) compare(t score) int {
 	return cmp.Or(
-		cmp.Compare(t.gain(), s.gain()), cmp.Compare(t.has, s.has), after(s.served, t.served), cmp.Compare(s.others, t.others), cmp.Compare(s.spread, t.spread),
+		cmp.Compare(t.gain(), s.gain()), cmp.Compare(t.caches, s.caches), after(s.served, t.served), cmp.Compare(s.others, t.others), cmp.Compare(s.spread, t.spread),
 		strings.Compare(s.host.HostKey, t.host.HostKey),
 	)
 }
@@ -132,33 +143,40 @@ func after(first, second bool) int {
 	return -1
 }
 
-// reason says it in a clause for the log of a job, whose readers may know only their own repository's caches. behind are the hosts that come after it.
-func (s score) reason(w Want, behind []score) string {
-	most := s
-	for _, t := range behind {
-		if t.bytes > most.bytes {
-			most = t
-		}
+// Reason is why a request takes a host before others. It is kept as numbers, since most hosts that are ranked are not taken: String makes
+// the text. The zero value is that of a host that was not chosen.
+type Reason struct {
+	ranked bool
+	// of is how many caches the run uses. has is what the host has, and most what the one has of those after it, or itself, that has most.
+	of        int
+	has, most stock
+	served    bool
+}
+
+// String is a clause that follows `since`, for the log of a job, whose readers may know only their own repository's caches. The zero value has none.
+func (r Reason) String() string {
+	if !r.ranked {
+		return ""
 	}
-	text := s.having(w, most)
-	if later := most.begins - s.begins; most.bytes > s.bytes && later > 0 { // else they differ by less than a second
-		text += fmt.Sprintf("; one with %s of them would have begun %s later", cache.Size(most.bytes), later)
+	text := r.having()
+	if later := r.most.begins - r.has.begins; r.most.bytes > r.has.bytes && later > 0 { // else they differ by less than a second
+		text += fmt.Sprintf("; one with %s of them would have begun %s later", cache.Size(r.most.bytes), later)
 	}
 	return text
 }
 
-// having says what the host had. most is the host with most of the run's caches.
-func (s score) having(w Want, most score) string {
+// having says what the host had.
+func (r Reason) having() string {
 	switch {
-	case len(w.Caches) == 0:
+	case r.of == 0:
 		return "no cache is for such a run"
-	case s.has > 0 && len(w.Caches) == 1:
-		return "it had the run's cache, " + cache.Size(s.bytes)
-	case s.has > 0:
-		return fmt.Sprintf("it had %d of the run's %d caches, %s", s.has, len(w.Caches), cache.Size(s.bytes))
-	case most.has > 0:
+	case r.has.caches > 0 && r.of == 1:
+		return "it had the run's cache, " + cache.Size(r.has.bytes)
+	case r.has.caches > 0:
+		return fmt.Sprintf("it had %d of the run's %d caches, %s", r.has.caches, r.of, cache.Size(r.has.bytes))
+	case r.most.caches > 0:
 		return "it had none of the run's caches"
-	case s.served:
+	case r.served:
 		return "no idle host had a cache of the run, and this one served its repository last"
 	}
 	return "no idle host had a cache of the run"

@@ -78,7 +78,7 @@ func TestAffinity(t *testing.T) {
 				if got[0].Host.HostKey != tt.better.HostKey {
 					t.Errorf("first comes %s, since %s", got[0].Host.HostKey, got[0].Reason)
 				}
-				if got[0].Reason != tt.reason {
+				if got[0].Reason.String() != tt.reason {
 					t.Errorf("since %q, want %q", got[0].Reason, tt.reason)
 				}
 			}
@@ -98,14 +98,24 @@ func TestAffinitySpreads(t *testing.T) {
 		w.RequestID = "q" + string(rune('a'+i))
 		got := policy.Affinity(w, idle)
 		first[got[0].Host.HostKey] = true
+		want := choices(got)
 		slices.Reverse(idle)
-		if diff := cmp.Diff(got, policy.Affinity(w, idle)); diff != "" {
+		if diff := cmp.Diff(want, choices(policy.Affinity(w, idle))); diff != "" {
 			t.Fatalf("another order of the listing gives other choices:\n%s", diff)
 		}
 	}
 	if len(first) < 10 {
 		t.Errorf("20 requests begin with %d hosts of 20", len(first))
 	}
+}
+
+// choices are the hosts in their order, each with its reason.
+func choices(ranked []policy.Ranked) []string {
+	var list []string
+	for _, r := range ranked {
+		list = append(list, r.Host.HostKey+" since "+r.Reason.String())
+	}
+	return list
 }
 
 // TestAffinityKeepsAll: whatever hosts say of themselves, each is there once, no host is better than the one before it, and no reason has what
@@ -128,8 +138,9 @@ func TestAffinityKeepsAll(t *testing.T) {
 		var keys []string
 		for _, s := range got {
 			keys = append(keys, s.Host.HostKey)
-			if len(s.Reason) > 150 || strings.Contains(s.Reason, "acme") || strings.ContainsAny(s.Reason, "\n\r") {
-				t.Fatalf("a reason is %q", s.Reason)
+			reason := s.Reason.String()
+			if len(reason) > 150 || strings.Contains(reason, "acme") || strings.ContainsAny(reason, "\n\r") {
+				t.Fatalf("a reason is %q", reason)
 			}
 		}
 		slices.Sort(keys)

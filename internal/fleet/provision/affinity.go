@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/fleet/op"
@@ -21,10 +22,13 @@ import (
 // cost. In the recorded working day (docs/caches.md) it finds 99 of 100 hosts with 10, and all with 20.
 const newestAtLeast = 10
 
-// candidate is an idle host that the index listed, and why it was chosen before others; empty: it was not.
+// oldestAtLeast is how many of the oldest idle hosts it reads when others took all those. Further pages are full ones.
+const oldestAtLeast = 25
+
+// candidate is an idle host that the index listed, and why it was chosen before others; zero: it was not.
 type candidate struct {
 	lifecycle.Message
-	chosen string
+	chosen policy.Reason
 }
 
 // queued reports whether the idle hosts of the pool are in a queue.
@@ -43,16 +47,15 @@ func (p *Provision) findNewest(ctx context.Context, now time.Time) (op.Progress,
 	return op.Again, nil
 }
 
-// addCandidates adds those of the listed hosts that the request may have. In a pool with caches the best come first.
+// addCandidates adds those of the listed hosts that the request may have. In a pool with caches the best come first. It changes the list.
 func (p *Provision) addCandidates(listed []lifecycle.Record, now time.Time) {
-	var fit []lifecycle.Record
-	for _, r := range listed {
-		if miss := cmp.Or(p.unfit(r.Message()), p.unclaimable(r, now)); miss != "" {
+	fit := slices.DeleteFunc(listed, func(r lifecycle.Record) bool {
+		miss := cmp.Or(p.unfit(r.Message()), p.unclaimable(r, now))
+		if miss != "" {
 			p.sel.missed = arrival.With(p.sel.missed, miss)
-		} else {
-			fit = append(fit, r)
 		}
-	}
+		return miss != ""
+	})
 	if p.queued() {
 		for _, r := range fit {
 			p.sel.candidates = append(p.sel.candidates, candidate{Message: r.Message()})

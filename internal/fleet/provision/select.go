@@ -70,7 +70,7 @@ func (s selection) state() []any {
 	var candidates []lifecycle.Message
 	var chosen []string
 	for _, c := range s.candidates {
-		candidates, chosen = append(candidates, c.Message), append(chosen, c.chosen)
+		candidates, chosen = append(candidates, c.Message), append(chosen, c.chosen.String())
 	}
 	return []any{
 		s.open, s.fresh, s.spent, s.unfit, candidates, chosen, s.queueDone, s.ofKey.state(), s.ofNobody.state(), s.fallback.state(), s.rounds, took, s.asleep, string(s.waking.Action), s.resting, s.newestDone, s.stopped, s.askedStopped,
@@ -264,7 +264,7 @@ func (p *Provision) claim(ctx context.Context, c candidate, awake bool, now time
 		return err
 	}
 	came := arrival.Of(p.q.CreatedAt, now, p.q.Wait, nil)
-	came.Chosen = c.chosen
+	came.Chosen = c.chosen.String()
 	r, err := p.env.Store.ClaimInstance(ctx, lifecycle.Claim{
 		HostKey: m.HostKey, Assignment: m.Assignment, TrustKey: m.TrustKey, BindTo: p.trustKey(), Now: now, Margin: policy.ClaimMargin, Awake: awake,
 		RunID: p.q.RunID, RunAttempt: p.q.Spec.RunAttempt, Repository: p.q.Repository, RequestID: p.q.RequestID, Workflow: p.q.Workflow,
@@ -324,7 +324,11 @@ func (p *Provision) settleMessages(ctx context.Context) (op.Progress, error) {
 // another request: those that are bound to the trust key or, with "", the fresh ones. It
 // is called for another page as long as the hosts of this one are not enough.
 func (p *Provision) askIndex(ctx context.Context, q lifecycle.QueueName, trustKey string, at *indexed, now time.Time) (op.Progress, error) {
-	page, err := p.env.Store.PooledInstances(ctx, p.q.Spec.Pool, q, trustKey, lifecycle.PageOf{After: at.after})
+	limit := lifecycle.DefaultPageSize
+	if !p.queued() && at.pages == 0 { // the newest were just taken by others, and the oldest are likely free
+		limit = min(max(oldestAtLeast, 2*p.lacks()), limit)
+	}
+	page, err := p.env.Store.PooledInstances(ctx, p.q.Spec.Pool, q, trustKey, lifecycle.PageOf{After: at.after, Limit: limit})
 	if err != nil {
 		return op.Again, fmt.Errorf("list pooled hosts: %w", err)
 	}
