@@ -140,3 +140,50 @@ func TestMessagesOfAPoolThatGainedCaches(t *testing.T) {
 		}
 	})
 }
+
+// takenIndex lists as the index does when others have just taken the newest hosts.
+type takenIndex struct {
+	fleet.Store
+	mu     sync.Mutex
+	limits []int // of the pages that were read from the oldest on
+}
+
+func (s *takenIndex) ClaimablePooled(context.Context, string, lifecycle.QueueName, string, int) ([]lifecycle.Record, error) {
+	return nil, nil
+}
+
+func (s *takenIndex) PooledInstances(
+	ctx context.Context, pool string, q lifecycle.QueueName, key string, page lifecycle.PageOf,
+) (lifecycle.Page[lifecycle.Record], error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.limits = append(s.limits, page.Limit)
+	return s.Store.PooledInstances(ctx, pool, q, key, page)
+}
+
+// TestClaimsByCachesOfTakenHosts: a request whose newest hosts were taken reads some of the oldest, and a full page only if those are not enough.
+func TestClaimsByCachesOfTakenHosts(t *testing.T) {
+	for hosts, want := range map[int][]int{1: {25}, 20: {40}, 55: {lifecycle.DefaultPageSize}} {
+		s := &takenIndex{}
+		inBubbleOf(t, func(o *fleet.Options) {
+			ownersCaches(o)
+			s.Store, o.Store = o.Store, s
+		}, func(ctx context.Context, t *testing.T, w *world) {
+			for range 60 {
+				w.pooled(ctx, "acme", false)
+			}
+			got, err := w.provision(ctx, demand("1", "a", hosts))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, taken := range got.Request().Taken {
+				if !taken.Reused {
+					t.Errorf("a request for %d hosts launched %s beside idle ones", hosts, taken.InstanceID)
+				}
+			}
+		})
+		if !slices.Equal(s.limits, want) {
+			t.Errorf("a request for %d hosts read pages of %v, want %v", hosts, s.limits, want)
+		}
+	}
+}

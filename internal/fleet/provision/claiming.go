@@ -2,6 +2,7 @@ package provision
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
@@ -16,7 +17,15 @@ const reservedFor = 10 * time.Second
 // later one of the same name would take the name over. Another replica's may, and then the host that was claimed finds its registration gone, and
 // goes back. Requests that find the same hosts in the index would lose a write to each other for most of them.
 func (p *Provision) reserve(m lifecycle.Message, now time.Time) bool {
-	return !p.reserves() || p.env.claiming.begin(offerOf(m), p, now)
+	return !p.reserves() || p.env.claiming.begin(offerOf(m), p.claimer(), now)
+}
+
+// claimer is the number by which the request has its hosts reserved.
+func (p *Provision) claimer() claimer {
+	if p.reservesAs == 0 {
+		p.reservesAs = claimer(p.env.claiming.claimers.Add(1))
+	}
+	return p.reservesAs
 }
 
 // reserves reports whether the request reserves the hosts that it claims.
@@ -38,8 +47,13 @@ type offer struct {
 
 func offerOf(m lifecycle.Message) offer { return offer{m.HostKey, m.Assignment} }
 
+// claimer numbers the requests of this process that reserve hosts. A reservation outlives its request, which it must not keep in memory.
+type claimer int64
+
 // claiming is the set of hosts that requests of this process are about to claim, or tried to claim a moment ago.
 type claiming struct {
+	claimers atomic.Int64
+
 	mu    sync.Mutex
 	tries map[offer]try
 	// order has all that were added, in order of time, and maybe some that were removed.
@@ -48,12 +62,12 @@ type claiming struct {
 
 // try is the request that has the host, and since when.
 type try struct {
-	by    *Provision
+	by    claimer
 	since time.Time
 }
 
 // begin adds a host for reservedFor and reports whether no other request has it.
-func (c *claiming) begin(o offer, by *Provision, now time.Time) bool {
+func (c *claiming) begin(o offer, by claimer, now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for len(c.order) > 0 && now.Sub(c.tries[c.order[0]].since) >= reservedFor {

@@ -8,7 +8,7 @@ import (
 // TestClaiming: a host is reserved once. The reservation ends by itself, so a claim that hangs starves no other request, and what ended is forgotten.
 func TestClaiming(t *testing.T) {
 	var c claiming
-	one, two := &Provision{}, &Provision{}
+	const one, two claimer = 1, 2
 	now := time.Unix(1000, 0)
 	a, again := offer{"a", 2}, offer{"a", 3}
 	if !c.begin(a, one, now.Add(-1)) || !c.begin(a, one, now) || c.begin(a, two, now.Add(reservedFor-1)) {
@@ -33,5 +33,14 @@ func TestClaiming(t *testing.T) {
 	}
 	if len(c.tries) > 20 || len(c.order) > 20 {
 		t.Errorf("%d reservations and %d in their order are kept of 10 s", len(c.tries), len(c.order))
+	}
+}
+
+// TestClaimers: each request has a number of its own, and keeps it.
+func TestClaimers(t *testing.T) {
+	env := &Provisioner{}
+	one, two := &Provision{env: env}, &Provision{env: env}
+	if a, b := one.claimer(), two.claimer(); a == b || a != one.claimer() || b != two.claimer() {
+		t.Errorf("two requests have the numbers %d and %d, and later %d and %d", a, b, one.claimer(), two.claimer())
 	}
 }

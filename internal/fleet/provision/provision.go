@@ -54,6 +54,8 @@ type Provision struct {
 	attended bool
 	// began is when this process began to work on the request. It is only measured.
 	began time.Time
+	// reservesAs is its number for reservations; 0: it has made none.
+	reservesAs claimer
 
 	// exists: the request has a row. loaded: q is that row, as this operation last
 	// read or wrote it, and everything below belongs to it.

@@ -128,8 +128,11 @@ func (s *Store) List(ctx context.Context, q store.Query) (page []store.Row, next
 		return nil, "", err
 	}
 	k, what := q.Index.Kind(), "list "+q.Index.Name
-	// One row more than a page holds tells whether it is the last.
-	l := selecting(statementsOf[k.ID].key+", doc", q, after, q.Size()+1)
+	limit := q.Size()
+	if !q.Newest { // one row more than a page holds tells whether it is the last
+		limit++
+	}
+	l := selecting(statementsOf[k.ID].key+", doc", q, after, limit)
 	err = s.db.Read(ctx, what, func(c *db.Conn) error {
 		found, read, err := s.readable(c, what, k, q.Strict, l.text.String(), l.args...)
 		if err == nil {

@@ -95,3 +95,16 @@ func TestDueCost(t *testing.T) {
 		t.Errorf("looked at %d pages for %d rows", got, due)
 	}
 }
+
+// TestNewestCost: a list of the newest, which no page follows, reads no row more than it has.
+func TestNewestCost(t *testing.T) {
+	racepass.CoveredBy(t, "TestStore")
+	file := dbtest.Open(t, dbtest.File(t), db.Options{Now: func() time.Time { return began }})
+	s := sqlite.New(file)
+	fill(t, s, 20, unchanged)
+	of, rows := pooled(0), file.RowsRead()
+	newest, err := s.ClaimablePooled(t.Context(), of.Pool, lifecycle.QueueName{ResourceClass: of.ResourceClass, UsageClass: of.UsageClass}, of.TrustKey, 6)
+	if read := file.RowsRead() - rows; err != nil || len(newest) != 6 || read != 6 {
+		t.Errorf("%d rows were read for %d hosts, want 6 of each: %v", read, len(newest), err)
+	}
+}
