@@ -19,7 +19,7 @@ func TestStatesAreWhole(t *testing.T) {
 		without map[string]string
 	}{
 		{"provision", "Provision", map[string]string{
-			"env": "shared", "demand": "the same for all operations on the request", "began": "only measured", "looks": "only says how long to wait",
+			"env": "shared", "demand": "the same for all operations on the request", "began": "only measured", "looks": "only says how long to wait", "reservesAs": "names it among the reservations of its process",
 		}},
 		{"provision", "booking", nil},
 		{"provision", "selection", map[string]string{"missed": "only for the log of a job"}},
