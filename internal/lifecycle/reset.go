@@ -114,7 +114,9 @@ func (v decider) resetting() Decision {
 		return terminate(v.rootFailed())
 	case task != nil && s.Task == "":
 		d := act(ActionBeginReset, v.replacingRoot())
-		d.RootTask, d.CheckAt = task.ID, v.now.Add(v.p.EndPoll)
+		if d.RootTask, d.CheckAt = task.ID, v.now.Add(v.p.EndPoll); task.State == RootReplaced {
+			d.CheckAt = v.now
+		}
 		return d
 	case task != nil && task.State == RootReplaced:
 		return act(ActionConfirmReset, v.rootReplaced())
