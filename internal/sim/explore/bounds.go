@@ -40,6 +40,10 @@ var Small = []Bounds{
 	{Name: "a pause, a release and a crash", Pooled: 1, Capacity: 1, Asks: oneAsk, Releases: 1, Crashes: 1, Pauses: 1, Assignments: 3},
 	{Name: "a pause beside a launch", Pooled: 1, Capacity: 2, Asks: oneAskForTwo, Passes: 1, Pauses: 1, Assignments: 3},
 	{Name: "a pause, a sweep and a crash", Pooled: 1, Capacity: 1, Asks: oneAsk, Crashes: 1, Passes: 1, Sweeps: 1, Pauses: 1, Assignments: 3},
+	{Name: "a reset and a crash", Pooled: 1, Resets: true, Asks: oneAsk, Releases: 1, Crashes: 1, Passes: 1, Assignments: 4},
+	{Name: "a reset, a lost answer and a sweep", Pooled: 1, Resets: true, Asks: oneAsk, Releases: 1, Lost: 1, Sweeps: 1, Assignments: 4},
+	{Name: "a stop and a crash", Pooled: 1, Stops: true, Asks: oneAsk, Releases: 1, Crashes: 1, Passes: 1, Sweeps: 1, Assignments: 3},
+	{Name: "a stop and a lost answer", Pooled: 1, Stops: true, Asks: oneAsk, Lost: 1, Passes: 1, Sweeps: 1, Assignments: 3},
 	{Name: "two pauses", Pooled: 1, Capacity: 1, Asks: oneAsk, Lost: 1, Pauses: 2, Assignments: 3},
 	{Name: "a pause, a drain and two requests", Pooled: 2, Capacity: 1, Asks: twoAsks, Drains: 1, Pauses: 1, Assignments: 3},
 }
@@ -63,6 +67,12 @@ var Large = []Bounds{
 	{Name: "two hosts, a drain and a release", Pooled: 2, Asks: twoAsks, Releases: 1, Passes: 1, Drains: 1, Assignments: 3},
 	{Name: "a drain of a hot host, a release and a sweep", Pooled: 1, Hot: true, Asks: oneAsk, Releases: 1, Passes: 1, Sweeps: 1, Drains: 1, Assignments: 4},
 	{Name: "two hosts, a pause, a release and a crash", Pooled: 2, Capacity: 1, Asks: twoAsks, Releases: 1, Crashes: 1, Pauses: 1, Assignments: 3},
+	{Name: "a reset, a lost answer, a sweep and more time", Pooled: 1, Resets: true, Asks: oneAsk, Releases: 1, Lost: 1, Passes: 1, Sweeps: 1, Assignments: 4},
+	{Name: "a reset, a job and two sweeps", Pooled: 1, Resets: true, Asks: oneAsk, Releases: 1, Jobs: 1, Passes: 1, Sweeps: 2, Assignments: 4},
+	{Name: "two requests for a host that is reset", Pooled: 1, Resets: true, Asks: twoAsks, Releases: 1, Passes: 1, Sweeps: 1, Assignments: 5},
+	{Name: "a reset and a drain", Pooled: 1, Resets: true, Asks: oneAsk, Releases: 1, Passes: 1, Sweeps: 1, Drains: 1, Assignments: 4},
+	{Name: "two requests for a host that is stopped", Pooled: 1, Stops: true, Asks: twoAsks, Releases: 1, Passes: 1, Sweeps: 1, Assignments: 3},
+	{Name: "a stop, two sweeps and a release", Pooled: 1, Stops: true, Asks: oneAsk, Releases: 1, Passes: 1, Sweeps: 2, Assignments: 3},
 	{Name: "everything", Pooled: 2, Asks: twoAsks, Releases: 1, Crashes: 1, Passes: 1, Sweeps: 1, Assignments: 3},
 }
 

@@ -91,6 +91,8 @@ type cloud struct{ machines []machine }
 type machine struct {
 	lifecycle.Machine
 	token string
+	// root is the token of the last replacement of its root volume; empty: it has that of its launch.
+	root string
 }
 
 // agent is a host's agent with what is really there.

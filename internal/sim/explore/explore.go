@@ -16,6 +16,10 @@ type Bounds struct {
 	Pooled, Unsent int
 	// Hot: clean hosts register ahead of need, and those that wait at the start have done so.
 	Hot bool
+	// Resets: hosts get a new root volume between two runs. The cloud replaces it at once, and forgets nothing.
+	Resets bool
+	// Stops: a host whose idle time is over is stopped. The cloud stops and starts machines at once.
+	Stops bool
 	// Capacity is how many machines may be launched in all.
 	Capacity int
 	// Asks are the requests, each made once and then Retries times again by

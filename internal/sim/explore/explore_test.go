@@ -19,7 +19,7 @@ var choiceKinds = []string{"start", "step", "lose", "crash", "report", "job", "f
 func TestSmall(t *testing.T) {
 	choices := map[string]int{}
 	hot := slices.IndexFunc(explore.Small, func(b explore.Bounds) bool { return b.Hot })
-	for _, b := range slices.Concat(explore.Small[:4], explore.Small[hot:hot+2], named("a drain", "a pause", "two pauses")) {
+	for _, b := range slices.Concat(explore.Small[:4], explore.Small[hot:hot+2], named("a drain", "a pause", "two pauses", "a reset and a crash", "a stop and a lost answer")) {
 		t.Run(b.Name, func(t *testing.T) {
 			r := explore.Explore(b, 0, nil)
 			if r.Violation != nil {
@@ -45,7 +45,7 @@ func TestSmall(t *testing.T) {
 func TestLateReads(t *testing.T) {
 	hot := slices.IndexFunc(explore.Small, func(b explore.Bounds) bool { return b.Hot })
 	lateReads(t, slices.Concat(explore.Small[:4], explore.Small[10:11], explore.Small[hot:hot+1], explore.Small[hot+3:hot+4],
-		named("a drain", "a pause", "two pauses")))
+		named("a drain", "a pause", "two pauses", "a reset and a crash", "a stop and a lost answer")))
 }
 
 // named are the small bounds with the names.

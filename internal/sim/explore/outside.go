@@ -111,7 +111,7 @@ func (p *ports) launch(there *cloud, order lifecycle.LaunchOrder) lifecycle.Mach
 		LaunchedAt: p.now(), Pool: order.Pool, Repository: repository,
 		RunID: order.RunID, RequestID: order.RequestID, Launch: order.Number,
 	}
-	there.machines = append(there.machines, machine{m, order.Token})
+	there.machines = append(there.machines, machine{Machine: m, token: order.Token})
 	p.put(agentCell+cell(host), agent{})
 	return m
 }
@@ -153,7 +153,7 @@ func (c compute) Terminate(_ context.Context, ids []string) error {
 	_, err := ask(c.p, "terminate", same, func() (done, error) {
 		there := c.p.cloud()
 		for i, m := range there.machines {
-			if slices.Contains(ids, m.InstanceID) && m.State == lifecycle.MachineRunning {
+			if slices.Contains(ids, m.InstanceID) && (m.State == lifecycle.MachineRunning || m.State == lifecycle.MachineStopped) {
 				c.p.checkEnd(m.HostKey)
 				there.machines[i].State = lifecycle.MachineEnding
 				c.p.put(agentCell+cell(i), agent{})
@@ -165,16 +165,63 @@ func (c compute) Terminate(_ context.Context, ids []string) error {
 	return err
 }
 
-func (c compute) ReplaceRoot(context.Context, string, string) (lifecycle.RootTask, error) {
-	panic("no pool here resets root volumes")
+func (c compute) ReplaceRoot(_ context.Context, id, token string) (lifecycle.RootTask, error) {
+	return ask(c.p, "replace root volume", same, func() (lifecycle.RootTask, error) {
+		there := c.p.cloud()
+		i := hostOf(id)
+		m := &there.machines[i]
+		if m.root == token {
+			return m.rootTask(), nil
+		}
+		if m.State != lifecycle.MachineRunning {
+			return lifecycle.RootTask{}, fmt.Errorf("replace root volume of %s: %w: it does not run", id, lifecycle.ErrRefused)
+		}
+		c.p.checkReplacing(id)
+		m.root = token
+		c.p.put(agentCell+cell(i), agent{})
+		c.p.put(cloudCell, there)
+		return m.rootTask(), nil
+	})
 }
 
-func (c compute) RootTasks(context.Context, []string) ([]lifecycle.RootTask, error) {
-	panic("no pool here resets root volumes")
+func (c compute) RootTasks(_ context.Context, ids []string) ([]lifecycle.RootTask, error) {
+	return ask(c.p, "list replacements", slices.Clone, func() ([]lifecycle.RootTask, error) {
+		var tasks []lifecycle.RootTask
+		for _, m := range c.p.cloud().machines {
+			if slices.Contains(ids, m.InstanceID) && m.root != "" {
+				tasks = append(tasks, m.rootTask())
+			}
+		}
+		return tasks, nil
+	})
 }
 
-func (c compute) Stop(context.Context, string) error  { panic("no pool here stops hosts") }
-func (c compute) Start(context.Context, string) error { panic("no pool here stops hosts") }
+func (m machine) rootTask() lifecycle.RootTask {
+	return lifecycle.RootTask{ID: m.root, InstanceID: m.InstanceID, State: lifecycle.RootReplaced}
+}
+
+func (c compute) Stop(_ context.Context, id string) error {
+	return c.power("stop", id, lifecycle.MachineRunning, lifecycle.MachineStopped)
+}
+
+func (c compute) Start(_ context.Context, id string) error {
+	return c.power("start", id, lifecycle.MachineStopped, lifecycle.MachineRunning)
+}
+
+// power brings a machine from a state to another one.
+func (c compute) power(what, id string, from, to lifecycle.MachineState) error {
+	_, err := ask(c.p, what, same, func() (done, error) {
+		there := c.p.cloud()
+		m := &there.machines[hostOf(id)]
+		if m.State == from {
+			c.p.checkPower(id, to)
+			m.State = to
+			c.p.put(cloudCell, there)
+		}
+		return done{}, nil
+	})
+	return err
+}
 
 func (c compute) List(context.Context, lifecycle.PageOf) (lifecycle.Page[lifecycle.Machine], error) {
 	panic("no due sweep lists machines")

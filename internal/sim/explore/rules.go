@@ -14,16 +14,18 @@ import (
 var after = map[string][]string{
 	"created":          {"running", "terminated"},
 	"running":          {"idle (releasing)", "terminated"},
-	"idle (releasing)": {"idle (pooled)", "terminated"},
-	"idle (pooled)":    {"claimed", "idle (releasing)", "terminated"},
-	"claimed":          {"running", "idle (releasing)", "terminated"},
+	"idle (releasing)": {"idle (pooled)", "idle (resetting)", "terminated"},
+	"idle (resetting)": {"idle (releasing)", "terminated"},
+	"idle (pooled)":    {"claimed", "idle (releasing)", "idle (stopped)", "terminated"},
+	"idle (stopped)":   {"claimed", "terminated"},
+	"claimed":          {"running", "idle (releasing)", "idle (stopped)", "terminated"},
 }
 
 // checkRecord holds a write of a record against the rules.
 func (p *ports) checkRecord(before, now lifecycle.Record) {
 	from, to := before.Condition(), now.Condition()
 	moved := from != to
-	assigned := before.RunID != now.RunID || (moved && to == "terminated") || leavesStandby(before, now)
+	assigned := before.RunID != now.RunID || (moved && to == "terminated") || leavesStandby(before, now) || from == "idle (resetting)" && moved && to != "terminated"
 	switch {
 	case now.Version != before.Version+1:
 		p.broken("version", "%s goes from version %d to %d", now.HostKey, before.Version, now.Version)
@@ -31,7 +33,7 @@ func (p *ports) checkRecord(before, now lifecycle.Record) {
 		p.broken("transition", "%s goes from %s to %s", now.HostKey, from, to)
 	case assigned && now.Assignment != before.Assignment+1, !assigned && now.Assignment != before.Assignment:
 		p.broken("assignment", "%s goes from %d (run %q) to %d (run %q)", now.HostKey, before.Assignment, before.RunID, now.Assignment, now.RunID)
-	case now.TrustKey != before.TrustKey && !(before.Unused() && to == "claimed"):
+	case now.TrustKey != before.TrustKey && !(before.Unused() && to == "claimed") && !(before.Resetting() && now.Renewed()):
 		p.broken("trust", "%s changes its trust key", now.HostKey)
 	case now.State != lifecycle.StateTerminated && (now.DueAt.IsZero() || now.DueAt.After(now.Threshold) && now.DueAt.After(p.now().Add(unit))):
 		p.broken("due", "%s is due after its threshold", now.HostKey)
@@ -54,10 +56,33 @@ func (p *ports) checkMoved(before, now lifecycle.Record) {
 		p.broken("pooled dirty", "%s is pooled in assignment %d, was cleaned in %d, busy %t", now.HostKey, now.Assignment, h.cleaned, h.busy)
 	case to == "idle (pooled)" && now.Retiring:
 		p.broken("drained", "%s is pooled while retiring: %s", now.HostKey, now.RetiringReason)
+	case to == "idle (pooled)" && p.x.bounds.Resets && p.cloud().of(now.HostKey).root != renewedFor(now):
+		p.broken("new root", "%s is pooled with the root volume %q, want %q", now.HostKey, p.cloud().of(now.HostKey).root, renewedFor(now))
 	case to == "terminated" && before.State == lifecycle.StateRunning && before.Threshold.After(p.now()):
 		p.broken("running ended", "%s is ended before its threshold: %s", now.HostKey, now.Reason)
 	case to == "terminated" && p.busy[now.HostKey] && p.runtimeLeft(before):
 		p.broken("busy ended", "%s is ended while busy: %s", now.HostKey, now.Reason)
+	}
+}
+
+// renewedFor is the token of the replacement that a pooled host had in the assignment before.
+func renewedFor(r lifecycle.Record) string {
+	r.Assignment--
+	return r.ReplacementToken()
+}
+
+// checkPower checks that only the machine of a host that waits stopped is stopped, without a job, and only that of one that a run has is started.
+func (p *ports) checkPower(key string, to lifecycle.MachineState) {
+	r, ok := p.record(key)
+	if fits := to == lifecycle.MachineStopped && r.Stopped() || to == lifecycle.MachineRunning && r.Starting(); !ok || !fits || p.agent(key).busy {
+		p.broken("stopped", "the machine of %s is to be %s, and its record is %s, busy %t", key, to, r.Condition(), p.agent(key).busy)
+	}
+}
+
+// checkReplacing checks that the root volume of no other host is replaced than of one that waits for it, without a job.
+func (p *ports) checkReplacing(key string) {
+	if r, ok := p.record(key); !ok || !r.Resetting() || p.agent(key).busy {
+		p.broken("new root", "the root volume of %s is replaced, which is %s, busy %t", key, r.Condition(), p.agent(key).busy)
 	}
 }
 

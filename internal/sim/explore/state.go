@@ -10,6 +10,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/statement"
 )
 
 // unit is the only duration: every threshold that is set now has passed one unit later.
@@ -180,6 +181,12 @@ func pools(b Bounds) map[string]fleet.Pool {
 	p := policy()
 	if b.Hot {
 		p.Standby = lifecycle.StandbyListening
+	}
+	if b.Stops {
+		p.StoppedMaximum, p.StoppedTime = 1, unit
+	}
+	if b.Resets {
+		p.Reset = statement.LevelRootVolume
 	}
 	return map[string]fleet.Pool{fleet.DefaultPool: {
 		Name: fleet.DefaultPool, ResourceClasses: []string{className},

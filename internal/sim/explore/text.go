@@ -136,6 +136,17 @@ func (t *text) record(r lifecycle.Record) {
 	if s := r.Standby; s != nil {
 		t.add("standby", s.Assignment, s.RunnerID, s.Discarded)
 	}
+	if v := r.RootVolume; v != nil {
+		t.add("root volume", v.Task, !v.ReplacedAt.IsZero())
+		t.aside(v.At, v.ReplacedAt)
+	}
+	if s := r.Stop; s != nil {
+		t.add("stop", !s.StoppedAt.IsZero())
+		for _, at := range []time.Time{s.At, s.StartAt, s.RetryAt} {
+			t.time(at)
+		}
+	}
+	t.add(r.TrustKey, r.Uses == 0)
 	if r.StandbyFailed {
 		t.add("standby failed")
 	}
@@ -178,7 +189,7 @@ func (t *text) mail(q mail) {
 func (t *text) cloud(c cloud) {
 	t.add("cloud")
 	for _, m := range c.machines {
-		t.add(m.InstanceID, string(m.State), m.RequestID, m.Launch)
+		t.add(m.InstanceID, string(m.State), m.RequestID, m.Launch, m.root)
 		t.aside(m.LaunchedAt)
 		t.apart = append(t.apart, m.token...)
 	}
