@@ -158,7 +158,7 @@ func TestCompletion(t *testing.T) {
 	if got := s.must("__complete", "ps", "--context", ""); !strings.HasPrefix(got, "dev\t"+s.GRPCAddr+"\n") {
 		t.Errorf("contexts: %q", got)
 	}
-	if got := s.must("__complete", "ps", "--state", ""); !strings.Contains(got, "\nhot\nresting\nstopped\nended\nheld\n") {
+	if got := s.must("__complete", "ps", "--state", ""); !strings.Contains(got, "\nhot\nresting\nstopped\nresetting\nended\nheld\n") {
 		t.Errorf("states: %q", got)
 	}
 	if got := s.must("__complete", "--address", "127.0.0.1:1", "why", ""); got != ":4\n" {

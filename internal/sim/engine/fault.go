@@ -171,7 +171,7 @@ var ownLives = []Fault{FaultDrain, FaultPause, FaultReplicaClock, FaultCloudBlin
 const noCapacityRate = 0.2
 
 // resetRates are the chances that a root volume is not replaced, or late.
-var resetRates = map[Fault]float64{FaultRootRefused: 0.05, FaultRootFails: 0.1, FaultRootSlow: 0.1}
+var resetRates = map[Fault]float64{FaultRootRefused: 0.15, FaultRootFails: 0.1, FaultRootSlow: 0.1}
 
 var lossFaults = []Fault{
 	FaultTableLost, FaultRowsLost, FaultRequestsLost, FaultReportsLost, FaultRestored, FaultJobsLost, FaultJobsRestored,
