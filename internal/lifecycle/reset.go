@@ -54,8 +54,12 @@ func (r Record) Renewed() bool { return r.RootVolume != nil && !r.RootVolume.Rep
 // Fresh reports whether no run has used what the host has on its disk.
 func (r Record) Fresh() bool { return r.Uses == 0 || r.Renewed() }
 
-// ReplacementToken names the replacement that a resetting host waits for: EC2 begins one for each token.
-func (r Record) ReplacementToken() string { return fmt.Sprintf("%s-%d", r.InstanceID, r.Assignment) }
+// ReplacementToken names the replacement that a resetting host waits for: EC2 begins one for each token, and answers with an old one that has the same.
+// The time of the decision is in it: a record that was restored comes to the same assignment again, with a volume that a run has used since. It has at
+// most 64 characters, as EC2 wants.
+func (r Record) ReplacementToken() string {
+	return fmt.Sprintf("%s-%d-%x", r.InstanceID, r.Assignment, r.RootVolume.At.UnixMilli())
+}
 
 // reset has the root volume of a clean host replaced. Its run and its request are done with it.
 func (r *Record) reset(now time.Time, p Policy) {

@@ -1,6 +1,7 @@
 package lifecycle_test
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -163,5 +164,24 @@ func TestWhereJobsHaveCredentials(t *testing.T) {
 	r, err := lifecycle.Apply(f.Record, lifecycle.Decide(f, now, p), now, p)
 	if err != nil || r.TrustKey != "acme/shop" || r.Unused() || !r.Fresh() || r.AgentKey != "" {
 		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// TestTheTokenOfAReplacement is of one decision: a record that was restored comes to the same assignment again, and EC2 would answer with what it replaced
+// before, though a run has used that since.
+func TestTheTokenOfAReplacement(t *testing.T) {
+	f, p := resettingHost(t, "")
+	released := releasedClean(t)
+	later := now.Add(5 * time.Minute)
+	released.Report.HeartbeatAt, released.Record.Threshold = later, later.Add(time.Minute)
+	again, err := lifecycle.Apply(released.Record, lifecycle.Decide(released, later, p), later, p)
+	if err != nil || !again.Resetting() || again.Assignment != f.Record.Assignment {
+		t.Fatalf("%+v, %v", again, err)
+	}
+	if again.ReplacementToken() == f.Record.ReplacementToken() {
+		t.Errorf("both have the token %s", again.ReplacementToken())
+	}
+	if f.Record.InstanceID, f.Record.Assignment = "i-0123456789abcdef0", math.MaxInt32; len(f.Record.ReplacementToken()) > 64 {
+		t.Errorf("%s is longer than EC2 takes", f.Record.ReplacementToken())
 	}
 }

@@ -71,11 +71,12 @@ func (w *Watcher) checkRefused(h *world.Host, j *world.Job) {
 // checkRegister checks that a host that is not clean does not register for another run.
 func (w *Watcher) checkRegister(h *world.Host, a agent.Assignment) {
 	key, l := lifecycle.RunKey(a.Repository, a.RunID), w.of(h.ID)
+	forgot := l.forgot(a.Number) // as on a new root volume, by a record of before it
 	l.registeredFor[a.Number], l.registeredAt[a.Number] = key, w.Now
 	if h.LastRun != "" && h.LastRun != key {
 		w.Broken(RuleDirtyHost, "%s registers for %s and was not cleaned since %s", h.ID, key, h.LastRun)
 	}
-	if w.listened[a.RunnerName] {
+	if w.listened[a.RunnerName] && !forgot {
 		w.Broken(RuleRegisteredTwice, "%s registers as %s, and has listened by that name", h.ID, a.RunnerName)
 	}
 }

@@ -48,7 +48,7 @@ const (
 	RuleRest            engine.Rule = "rest"               // only hosts that have waited for long rest, which the pool can spare, and no message gives one out
 	RuleUnclaimedJob    engine.Rule = "unclaimed job"      // no job starts on a host that no run has claimed
 	RuleLabels          engine.Rule = "labels"             // a run's labels are set on the hosts that it has claimed, before they are ready
-	RuleRegisteredTwice engine.Rule = "registered twice"   // no name registers again once a runner has listened by it
+	RuleRegisteredTwice engine.Rule = "registered twice"   // no name registers again once a runner has listened by it, as far as its host can know
 	RuleStandby         engine.Rule = "standby"            // a host waits with a registration of its own, which serves one run
 	RuleNotListening    engine.Rule = "not listening"      // a hot host listens
 	RuleForeignCache    engine.Rule = "foreign cache"      // no job sees what a run wrote that it shares no cache with, or that may not write

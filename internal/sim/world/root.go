@@ -40,6 +40,7 @@ func (w *World) endRoot(m *Machine, task string, fails bool) {
 	if !fails {
 		m.roots++
 		m.RootAt = w.Now
+		w.emit(StateLost{HostKey: m.HostKey})
 	}
 	w.After(w.Between(0, 20*time.Second), func() {
 		to := lifecycle.RootReplaced
