@@ -70,7 +70,7 @@ func TestUsedIsBounded(t *testing.T) {
 		log.WriteString(logged(fmt.Sprintf("actions/a%d@%s", i, sha)))
 	}
 	put(t, runner+"/_diag/Worker_1.log", log.String())
-	put(t, runner+"/_diag/Worker_2.log", log.String())
+	put(t, runner+"/_diag/Worker_2.log", strings.ReplaceAll(log.String(), "actions/a", "actions/b"))
 	if used, err := archive.Used(runner); err != nil || len(used) != archive.MostActions {
 		t.Errorf("%d actions, %v", len(used), err)
 	}

@@ -50,11 +50,11 @@ func Used(runner string) ([]Action, error) {
 	}
 	var used []Action
 	for _, name := range logs {
-		if used, err = read(root, name, used); err != nil {
-			return used, err
+		if used, err = read(root, name, used); err != nil || len(used) >= MostActions {
+			break
 		}
 	}
-	return used, nil
+	return used, err
 }
 
 func workerLogs(runner *os.Root) ([]string, error) {
