@@ -67,3 +67,33 @@ func TestAHostThatCannotBeReset(t *testing.T) {
 		}
 	})
 }
+
+// TestAResetAfterItsPoolWasChanged asks for the launch template first, which a replica that has just started does not know: a host of an older one may have
+// given its jobs the credentials of its machine, and keeps its trust key.
+func TestAResetAfterItsPoolWasChanged(t *testing.T) {
+	for current, want := range map[string]string{"7": "", "8": "acme/app"} {
+		synctest.Test(t, func(t *testing.T) {
+			v := &templateVersion{current: "7"}
+			change := func(o *fleet.Options) {
+				resets(o)
+				p := o.Pools["default"]
+				p.Policy.Drift = lifecycle.DriftIgnore
+				o.Pools["default"], o.TemplateVersion = p, v.of
+			}
+			w, ctx := newWorld(t, change), t.Context()
+			r := w.useOnceAndReset(ctx, func(r lifecycle.Record) bool { return r.Resetting() && r.RootVolume.Task != "" })
+			if v.current = current; r.TemplateVersion != "7" {
+				t.Fatalf("launched from %q", r.TemplateVersion)
+			}
+			w.fleet = w.newFleet("b", change)
+			w.until("the host has its new root volume", time.Hour, func() bool {
+				w.sweepOnce(ctx, w.fleet.NewDueSweep())
+				r = w.allRecords()[0]
+				return !r.Resetting()
+			})
+			if !r.Renewed() || r.TrustKey != want {
+				t.Errorf("with template %s it has trust key %q, want %q: %s", current, r.TrustKey, want, r.Reason)
+			}
+		})
+	}
+}

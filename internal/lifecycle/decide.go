@@ -83,6 +83,8 @@ type Decision struct {
 	EndedAt time.Time
 	// RootTask is the cloud's name for the replacement that was begun.
 	RootTask string
+	// KeepsTrust: the host keeps its trust key with its new root volume.
+	KeepsTrust bool
 	// Hold is until when ActionHold keeps the host for the fleet's hold; zero takes the mark away.
 	Hold time.Time
 	// AgentKey is the key that the host binds with this decision; empty: none.

@@ -262,7 +262,7 @@ func (v decider) clean() Decision {
 func (v decider) cleaned() Decision {
 	r := v.Record
 	switch {
-	case v.p.Reuse == ReuseNone && !r.Unused():
+	case v.outlivedReuse():
 		return terminate(noReuse)
 	case v.drifted().Given():
 		return terminate(v.drifted())
@@ -289,6 +289,12 @@ func (v decider) cleaned() Decision {
 		d.Caches = v.Report.Caches
 	}
 	return d
+}
+
+// outlivedReuse reports whether a run had the machine, and its pool lets no other one have it. A new root volume changes nothing about that. A host that is
+// idle then was pooled, or reset, before its pool was changed.
+func (v decider) outlivedReuse() bool {
+	return v.p.Reuse == ReuseNone && (v.Record.Uses > 0 || v.Record.TrustKey != "")
 }
 
 // advised reports whether EC2 recommended to leave the machine because it is likely to take it back. Most
@@ -325,6 +331,8 @@ func (v decider) pooled() Decision {
 		return terminate(v.drifted())
 	case r.Retiring:
 		return terminate(r.retiring())
+	case r.Renewed() && v.outlivedReuse(): // a run of any repository could claim it
+		return terminate(noReuse)
 	case v.advised():
 		return terminate(leaveAdvised)
 	case v.silent():

@@ -72,14 +72,14 @@ func (r *Record) reset(now time.Time, p Policy) {
 
 // confirmReset notes that the host has its new root volume. It is a host that no run has used from then on, with a new agent, whose reports
 // alone count: it has another assignment. Where a job may have had the credentials of its machine, which stay, it keeps its trust key.
-func (r *Record) confirmReset(now time.Time, p Policy) {
+func (r *Record) confirmReset(now time.Time, d Decision, p Policy) {
 	v := *r.RootVolume
 	v.ReplacedAt = now
 	r.RootVolume = &v
 	r.Assignment++
 	r.AgentKey, r.Caches, r.DropCaches, r.ThrowCaches = "", "", "", nil
 	r.ClaimFailures, r.StandbyFailed = 0, false
-	if !p.KeepsTrust {
+	if !d.KeepsTrust {
 		r.TrustKey, r.LastRun, r.Repository, r.Workflow = "", "", "", ""
 	}
 	r.ReleasedAt = now
@@ -108,6 +108,8 @@ func (v decider) resetting() Decision {
 		return keep(v.now.Add(v.p.DrainPoll), busyPooled)
 	case r.Retiring:
 		return terminate(r.retiring())
+	case v.outlivedReuse():
+		return terminate(noReuse)
 	case v.aged().Given():
 		return terminate(v.aged())
 	case v.drifted().Given():
@@ -123,7 +125,9 @@ func (v decider) resetting() Decision {
 		}
 		return d
 	case task != nil && task.State == RootReplaced:
-		return act(ActionConfirmReset, v.rootReplaced())
+		d := act(ActionConfirmReset, v.rootReplaced())
+		d.KeepsTrust = v.keepsTrust()
+		return d
 	case v.expired():
 		return terminate(v.rootTimeout())
 	case s.Task == "" && idle && !r.Held(v.now):
@@ -133,6 +137,10 @@ func (v decider) resetting() Decision {
 	}
 	return keep(earliest(r.Threshold, v.now.Add(v.p.EndPoll)), v.replacingRoot())
 }
+
+// keepsTrust reports whether a job may have had the credentials of the machine: by what the pool allows now, or may have allowed when the host was launched.
+// An older launch template says so no more, and such a host is still there if the pool ignores drift.
+func (v decider) keepsTrust() bool { return v.p.KeepsTrust || v.Record.Outdated(v.Template) }
 
 // restarting reports whether the host has its new root volume, and its new agent has not spoken yet.
 func (v decider) restarting() bool {

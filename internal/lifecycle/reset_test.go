@@ -156,14 +156,23 @@ func TestANewRootVolume(t *testing.T) {
 	}
 }
 
-// TestWhereJobsHaveCredentials a host keeps its trust key: what a job has of its machine outlives the root volume.
+// TestWhereJobsHaveCredentials a host keeps its trust key: what a job has of its machine outlives the root volume. Of a host from an older launch template
+// the pool does not say what its jobs could have.
 func TestWhereJobsHaveCredentials(t *testing.T) {
-	f, p := resettingHost(t, "task")
-	p.KeepsTrust = true
-	f.RootTask = &lifecycle.RootTask{ID: "task", State: lifecycle.RootReplaced}
-	r, err := lifecycle.Apply(f.Record, lifecycle.Decide(f, now, p), now, p)
-	if err != nil || r.TrustKey != "acme/shop" || r.Unused() || !r.Fresh() || r.AgentKey != "" {
-		t.Errorf("%+v, %v", r, err)
+	for name, change := range map[string]func(*lifecycle.Facts, *lifecycle.Policy){
+		"its pool gives them": func(_ *lifecycle.Facts, p *lifecycle.Policy) { p.KeepsTrust = true },
+		"its pool may have had them": func(f *lifecycle.Facts, p *lifecycle.Policy) {
+			f.Template, p.Drift = "1", lifecycle.DriftIgnore
+			f.Record.TemplateVersion = "0"
+		},
+	} {
+		f, p := resettingHost(t, "task")
+		change(&f, &p)
+		f.RootTask = &lifecycle.RootTask{ID: "task", State: lifecycle.RootReplaced}
+		r, err := lifecycle.Apply(f.Record, lifecycle.Decide(f, now, p), now, p)
+		if err != nil || r.TrustKey != "acme/shop" || r.Unused() || !r.Fresh() || r.AgentKey != "" {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
 	}
 }
 
@@ -183,5 +192,31 @@ func TestTheTokenOfAReplacement(t *testing.T) {
 	}
 	if f.Record.InstanceID, f.Record.Assignment = "i-0123456789abcdef0", math.MaxInt32; len(f.Record.ReplacementToken()) > 64 {
 		t.Errorf("%s is longer than EC2 takes", f.Record.ReplacementToken())
+	}
+}
+
+// TestAPoolThatReusesNoHostAnyMore ends one that was being reset, or was pooled with its new root volume: its machine has served a run.
+func TestAPoolThatReusesNoHostAnyMore(t *testing.T) {
+	resetting, p := resettingHost(t, "task")
+	renewed := resetting
+	renewed.RootTask = &lifecycle.RootTask{ID: "task", State: lifecycle.RootReplaced}
+	var err error
+	if renewed.Record, err = lifecycle.Apply(renewed.Record, lifecycle.Decide(renewed, now, p), now, p); err != nil {
+		t.Fatal(err)
+	}
+	boots := now.Add(time.Minute)
+	renewed.RootTask, renewed.Report = nil, &lifecycle.Report{
+		Assignment: renewed.Record.Assignment, Signal: lifecycle.SignalRemoveRegOK, HeartbeatAt: boots, BootID: "boot-1", AgentKey: anotherKey,
+		Statement: signedReset(t, renewed.Record, agentKey(2), func(*statement.Reset) {}),
+	}
+	pooled := renewed
+	if pooled.Record, err = lifecycle.Apply(pooled.Record, lifecycle.Decide(pooled, boots, p), boots, p); err != nil || !pooled.Record.Pooled() {
+		t.Fatalf("%+v, %v", pooled.Record, err)
+	}
+	p.Reuse, p.Reset = lifecycle.ReuseNone, statement.LevelSlate
+	for name, f := range map[string]lifecycle.Facts{"resetting": resetting, "renewed": renewed, "pooled": pooled} {
+		if d := lifecycle.Decide(f, boots, p); d.Action != lifecycle.ActionTerminate || d.Code != lifecycle.ReasonNoReuse {
+			t.Errorf("%s: %s (%s)", name, d.Action, d.Reason)
+		}
 	}
 }

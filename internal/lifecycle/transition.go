@@ -346,7 +346,7 @@ func Apply(r Record, d Decision, now time.Time, p Policy) (Record, error) {
 		v.Task = d.RootTask
 		n.RootVolume, n.DueAt = &v, d.CheckAt
 	case ActionConfirmReset:
-		n.confirmReset(now, p)
+		n.confirmReset(now, d, p)
 	case ActionReplace:
 		n.ReplacedBy, n.DueAt = r.ReplacementID(), now
 	case ActionTerminate:

@@ -139,6 +139,15 @@ func (t *Templates) last(pool string) string {
 	return t.heard[pool]
 }
 
+// KnowTemplate asks for the current version of a pool's launch template, unless this replica has asked before.
+func (hs *Hosts) KnowTemplate(ctx context.Context, pool string) error {
+	if hs.Templates.last(pool) != "" {
+		return nil
+	}
+	_, err := hs.Templates.version(ctx, pool)
+	return err
+}
+
 // TemplateVersion asks for the current version of a pool's launch template; empty: there are no versions.
 func (hs *Hosts) TemplateVersion(ctx context.Context, pool string) (string, error) {
 	return hs.Templates.version(ctx, pool)

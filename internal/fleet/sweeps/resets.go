@@ -30,12 +30,35 @@ func (sw *Sweeps) lookAtResets(ctx context.Context, of []lifecycle.Facts) error 
 	}
 	for i, facts := range of {
 		for _, task := range tasks {
-			if r := facts.Record; r.Resetting() && task.ID == r.RootVolume.Task && task.InstanceID == r.InstanceID {
+			r := facts.Record
+			if !r.Resetting() || task.ID != r.RootVolume.Task || task.InstanceID != r.InstanceID {
+				continue
+			}
+			switch known, err := sw.knowsTemplate(ctx, r, task); {
+			case err != nil:
+				return err
+			case known:
 				of[i].RootTask = &task
 			}
 		}
 	}
 	return nil
+}
+
+// knowsTemplate reports whether it is known what the host of a replacement that has succeeded could give its jobs: by whether its launch template is the
+// pool's. Until then the host waits.
+func (sw *Sweeps) knowsTemplate(ctx context.Context, r lifecycle.Record, task lifecycle.RootTask) (bool, error) {
+	if task.State != lifecycle.RootReplaced {
+		return true, nil
+	}
+	err := sw.Hosts.KnowTemplate(ctx, r.Pool)
+	switch {
+	case errors.Is(err, lifecycle.ErrUnavailable):
+		return false, err
+	case err != nil:
+		sw.Log.Warn("version of a launch template not known", logkey.Pool, r.Pool, logkey.Error, err)
+	}
+	return err == nil, nil
 }
 
 // replaceRoot has the root volume of a host replaced. A host whose replacement was not begun is looked at again soon.

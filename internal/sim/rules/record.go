@@ -188,7 +188,7 @@ func (w *Watcher) checkReady(r lifecycle.Record) {
 
 // checkPooled checks that a pooled host was cleaned and runs nothing.
 func (w *Watcher) checkPooled(r lifecycle.Record) {
-	if w.Pools[r.Pool].Policy.Reuse == lifecycle.ReuseNone && !r.Unused() {
+	if w.Pools[r.Pool].Policy.Reuse == lifecycle.ReuseNone && r.Uses > 0 {
 		w.Broken(RuleTrust, "%s is pooled and its pool reuses no host", r.HostKey)
 	}
 	w.checkRoot(r)
