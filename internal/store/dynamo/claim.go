@@ -20,7 +20,7 @@ type record = lifecycle.Record
 // the runner name. The trust key of a bound host gets the value that the condition asks for.
 var claimed = []string{
 	"state", pooledAt, "restingAt", poolKey, runID, "runAttempt", "repository", "workflow", requestID, "maxRuntime", "labels", "arrival", "registration",
-	"jobsOf", "forks", "keepCaches", "githubRunnerId", "threshold", dueAt, dueShard, "updatedAt", "reason", "reasonCode", "trustKey",
+	"jobsOf", "forks", "keepCaches", "rootVolume", "githubRunnerId", "threshold", dueAt, dueShard, "updatedAt", "reason", "reasonCode", "trustKey",
 }
 
 // ClaimInstance takes a pooled host if c.Holds for its record: else ErrConflict. It is one write without a

@@ -268,6 +268,9 @@ func testClaimEdges(t *testing.T, w world) {
 		{"pooled in the future", func(r *lifecycle.Record) { r.PooledAt = start.Add(time.Hour) }},
 		{"earlier claims failed", func(r *lifecycle.Record) { r.ClaimFailures = 1 }},
 		{"resting", func(r *lifecycle.Record) { r.RestingAt = start.Add(-time.Minute) }},
+		{"on a new root volume", func(r *lifecycle.Record) {
+			r.RootVolume = &lifecycle.RootVolume{At: start.Add(-time.Hour), Task: "replacevol-1", ReplacedAt: start.Add(-time.Minute)}
+		}},
 		{"warming", func(r *lifecycle.Record) {
 			r.RunnerName, r.Standby = "remuda-2-warming", &lifecycle.Standby{Assignment: 2}
 		}},
