@@ -97,3 +97,19 @@ func TestAResetAfterItsPoolWasChanged(t *testing.T) {
 		})
 	}
 }
+
+// TestAReleaseThatWaitsForAReset answers once the host is clean: its new root volume takes minutes.
+func TestAReleaseThatWaitsForAReset(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, ctx := newWorld(t, resets), t.Context()
+		running, cancel := context.WithCancel(ctx)
+		defer cancel()
+		go w.agents(running)
+		w.mustProvision(ctx, demand("first", "q", 1))
+		began := time.Now()
+		r := w.release(ctx, "first", true)
+		if h := w.allRecords()[0]; !h.Resetting() || r.Pooled() != 0 || r.Failed() != 0 || time.Since(began) > time.Minute {
+			t.Errorf("after %s it has %d pooled, %d failed, and the host is %s", time.Since(began), r.Pooled(), r.Failed(), h.Condition())
+		}
+	})
+}
