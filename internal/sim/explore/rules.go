@@ -67,6 +67,9 @@ func (p *ports) checkMoved(before, now lifecycle.Record) {
 
 // renewedFor is the token of the replacement that a pooled host had in the assignment before.
 func renewedFor(r lifecycle.Record) string {
+	if r.RootVolume == nil {
+		return "a new one"
+	}
 	r.Assignment--
 	return r.ReplacementToken()
 }

@@ -138,7 +138,8 @@ func (t *text) record(r lifecycle.Record) {
 	}
 	if v := r.RootVolume; v != nil {
 		t.add("root volume", v.Task, !v.ReplacedAt.IsZero())
-		t.aside(v.At, v.ReplacedAt)
+		t.time(v.At)
+		t.aside(v.ReplacedAt)
 	}
 	if s := r.Stop; s != nil {
 		t.add("stop", !s.StoppedAt.IsZero())
