@@ -21,8 +21,11 @@ const drawnFrom = "docs/images/page.sums"
 // stale is said of a picture that is not of the page as it is now.
 const stale = "%s does not show the page as it is now: write the pictures with go test ./internal/page -run TestInABrowser -update, and look at them"
 
-// numbers are times, dates, lengths of time, amounts and ids, which are others each time.
-var numbers = regexp.MustCompile(`[0-9][0-9a-f]*([-:.,/]?[0-9]+)*(ns|µs|ms|[dhmsTZ%])*`)
+// numbers are times, dates, lengths of time, amounts and ids, which are others each time. A time of yesterday has a date before it, and 59m59s has one number less
+// than 1h0m0s.
+var numbers = regexp.MustCompile(number + `( ?` + number + `)*`)
+
+const number = `[0-9][0-9a-f]*([-:.,/]?[0-9]+)*(ns|µs|ms|[dhmsTZ%])*`
 
 // shapeOf is what a page shows, without what is another each time: its elements below which others, with their classes and attributes, and its texts,
 // each once. How often they are there depends on the time of the day.
