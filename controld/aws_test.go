@@ -559,21 +559,23 @@ func TestTheClockOfAWS(t *testing.T) {
 	}
 }
 
-// TestThePolicyOfPoolsThatStopHosts has the two actions more, on machines of the fleet alone.
-func TestThePolicyOfPoolsThatStopHosts(t *testing.T) {
+// TestThePolicyOfPoolsThatStopOrReset hosts has the actions for that, and is no longer than IAM allows.
+func TestThePolicyOfPoolsThatStopOrReset(t *testing.T) {
 	example, err := os.ReadFile(awsExample)
 	if err != nil {
 		t.Fatal(err)
 	}
 	stops := filepath.Join(t.TempDir(), "controld.yaml")
-	text := strings.Replace(string(example), "\npools:\n", "\npools:\n  stopping:\n    stopped: {maximum: 2}\n", 1)
+	text := strings.Replace(string(example), "\npools:\n", "\npools:\n  stopping:\n    stopped: {maximum: 2}\n    reset: root-volume\n", 1)
 	if err := os.WriteFile(stops, []byte(text), 0o600); err != nil || text == string(example) {
 		t.Fatalf("the example has no pools: %v", err)
 	}
 	for path, want := range map[string]bool{awsExample: false, stops: true} {
 		got := controld(t, "iam", "--config", path, "--account", "123456789012", "--role", "controld")
-		if has := strings.Contains(got.stdout, "ec2:StopInstances") && strings.Contains(got.stdout, "ec2:StartInstances"); has != want || got.code != 0 {
-			t.Errorf("%s: the policy has the actions: %t, want %t; %s", path, has, want, got.stderr)
+		for _, action := range []string{"StopInstances", "StartInstances", "CreateReplaceRootVolumeTask", "DescribeReplaceRootVolumeTasks"} {
+			if has := strings.Contains(got.stdout, "ec2:"+action); has != want || got.code != 0 {
+				t.Errorf("%s: the policy has %s: %t, want %t; %s", path, action, has, want, got.stderr)
+			}
 		}
 		if n := len(strings.Join(strings.Fields(got.stdout), "")); n > 6144 {
 			t.Errorf("%s: the policy has %d characters, more than IAM allows", path, n)

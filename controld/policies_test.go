@@ -27,11 +27,12 @@ func renderedPolicies(t *testing.T) (map[string]iamsim.Document, map[string]iams
 	const noKey = "#kms_key_id: alias/ci"
 	key := write(t, "key.yaml", strings.Replace(string(text), noKey, "kms_key_id: 11111111-2222-3333-4444-555555555555", 1))
 	alias := write(t, "alias.yaml", strings.Replace(string(text), noKey, "kms_key_id: alias/ci", 1))
+	power := write(t, "power.yaml", strings.Replace(string(text), "\npools:\n", "\npools:\n  power: {stopped: {maximum: 2}, reset: root-volume}\n", 1))
 	policies, callers := map[string]iamsim.Document{}, map[string]iamsim.Caller{}
 	for name, args := range map[string][]string{
 		"controld": {awsExample}, "refresh": {awsExample}, "host": {awsExample},
 		"controld/path": {awsExample, "--host-role", "ci/hosts", "--host-profile", "ci/remuda-host"},
-		"controld/key":  {key}, "controld/alias": {alias},
+		"controld/key":  {key}, "controld/alias": {alias}, "controld/power": {power},
 		"host/logs":      {awsExample, "--host-logs"},
 		"controld/china": {china}, "refresh/china": {china}, "host/china": {china},
 	} {
@@ -68,7 +69,7 @@ func TestThePoliciesEvaluated(t *testing.T) {
 		mutants = append(mutants, iamsim.Mutants(role, policies[role])...)
 	}
 	// The other statements of these are those of controld and of host.
-	for policy, statements := range map[string]string{"controld/key": "Volume", "host/logs": "HostLogs"} {
+	for policy, statements := range map[string]string{"controld/key": "Volume", "controld/power": "MadeByReplacements", "host/logs": "HostLogs"} {
 		for _, m := range iamsim.Mutants(policy, policies[policy]) {
 			if strings.HasPrefix(m.Clause, policy+" "+statements) {
 				mutants = append(mutants, m)
