@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/awstest"
@@ -91,6 +92,9 @@ func (e *EC2) createRootTask(w http.ResponseWriter, r *http.Request, forward fun
 
 const codeWrongState = "IncorrectInstanceState"
 
+// rootTasksPage is how many tasks a page has. EC2 does not document how many there are without MaxResults.
+const rootTasksPage = 1
+
 // describeRootTasks lists replacements by the ids of instances or of tasks. Each look brings those that are under way further.
 func (e *EC2) describeRootTasks(w http.ResponseWriter, r *http.Request, _ func(*http.Request) *awstest.Answer) {
 	form, ok := formOf(w, r)
@@ -105,6 +109,10 @@ func (e *EC2) describeRootTasks(w http.ResponseWriter, r *http.Request, _ func(*
 		}
 		instances = words(f, "Value")
 	}
+	if err := checkListing(form); err != nil {
+		awstest.Fail(w, r, http.StatusBadRequest, err.code, err.message)
+		return
+	}
 	ids := words(form, "ReplaceRootVolumeTaskId")
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -113,10 +121,18 @@ func (e *EC2) describeRootTasks(w http.ResponseWriter, r *http.Request, _ func(*
 		if len(instances) > 0 && !slices.Contains(instances, t.instance) || len(ids) > 0 && !slices.Contains(ids, t.id) {
 			continue
 		}
-		e.advance(t)
 		found = append(found, t)
 	}
-	writeRootTasks(w, found)
+	from := number(form, "NextToken", 0)
+	to := min(from+rootTasksPage, len(found))
+	for _, t := range found[from:to] {
+		e.advance(t)
+	}
+	next := ""
+	if to < len(found) {
+		next = strconv.Itoa(to)
+	}
+	writeRootTasks(w, found[from:to], next)
 }
 
 // advance brings a task one look further.
@@ -154,12 +170,12 @@ func (t *rootTask) write(w http.ResponseWriter, answer string) {
 	writeXML(w, answer, "<replaceRootVolumeTask>"+t.fields()+"</replaceRootVolumeTask>")
 }
 
-func writeRootTasks(w http.ResponseWriter, tasks []*rootTask) {
+func writeRootTasks(w http.ResponseWriter, tasks []*rootTask, next string) {
 	var items string
 	for _, t := range tasks {
 		items += "<item>" + t.fields() + "</item>"
 	}
-	writeXML(w, "DescribeReplaceRootVolumeTasksResponse", "<replaceRootVolumeTaskSet>"+items+"</replaceRootVolumeTaskSet>")
+	writeXML(w, "DescribeReplaceRootVolumeTasksResponse", "<replaceRootVolumeTaskSet>"+items+"</replaceRootVolumeTaskSet><nextToken>"+next+"</nextToken>")
 }
 
 func writeXML(w http.ResponseWriter, answer, content string) {

@@ -24,23 +24,22 @@ func (e *EC2) terminate(w http.ResponseWriter, r *http.Request, forward func(*ht
 
 // stop refuses to stop an instance that has ended, which moto makes a stopped one again.
 func (e *EC2) stop(w http.ResponseWriter, r *http.Request, forward func(*http.Request) *awstest.Answer) {
-	form, ok := formOf(w, r)
-	if !ok {
-		return
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, id := range instancesOf(form) {
-		if e.ended[id] {
-			awstest.Fail(w, r, http.StatusBadRequest, "IncorrectInstanceState", "This instance '"+id+"' is not in a state from which it can be stopped.")
-			return
-		}
-	}
-	forward(r).Write(w)
+	e.ofLiving(w, r, "stopped", func() { forward(r).Write(w) })
 }
 
 // start refuses to start an instance that has ended, which moto has run again; and, while StartShort is set, every other one, for want of capacity.
 func (e *EC2) start(w http.ResponseWriter, r *http.Request, forward func(*http.Request) *awstest.Answer) {
+	e.ofLiving(w, r, "started", func() {
+		if e.startShort {
+			awstest.Fail(w, r, http.StatusInternalServerError, "InsufficientInstanceCapacity", "Insufficient capacity.")
+			return
+		}
+		forward(r).Write(w)
+	})
+}
+
+// ofLiving answers a call about instances, unless one of them has ended.
+func (e *EC2) ofLiving(w http.ResponseWriter, r *http.Request, what string, answer func()) {
 	form, ok := formOf(w, r)
 	if !ok {
 		return
@@ -49,15 +48,11 @@ func (e *EC2) start(w http.ResponseWriter, r *http.Request, forward func(*http.R
 	defer e.mu.Unlock()
 	for _, id := range instancesOf(form) {
 		if e.ended[id] {
-			awstest.Fail(w, r, http.StatusBadRequest, "IncorrectInstanceState", "The instance '"+id+"' is not in a state from which it can be started.")
+			awstest.Fail(w, r, http.StatusBadRequest, codeWrongState, "This instance '"+id+"' is not in a state from which it can be "+what+".")
 			return
 		}
 	}
-	if e.startShort {
-		awstest.Fail(w, r, http.StatusInternalServerError, "InsufficientInstanceCapacity", "Insufficient capacity.")
-		return
-	}
-	forward(r).Write(w)
+	answer()
 }
 
 // StartShort has EC2 lack the capacity to start a stopped instance.

@@ -16,8 +16,11 @@ import (
 // replacements is the file of a host with the tokens of the replacements that are done, a line each.
 const replacements = "replacements"
 
-// launchFiles are what a host was launched with, what is kept for people, and what it is locked and marked by. All else is its root volume.
-var launchFiles = []string{"machine.json", "agentd.yaml", "init", "lock", "agentd.log", "agentd.log.1", "stopping", "stopped", "bypass-removal", replacements}
+// launchFiles are what a host was launched with, what is kept for people, and what it is locked and marked by: another replica may end it in the meantime. All
+// else is its root volume.
+var launchFiles = []string{
+	"machine.json", "agentd.yaml", "init", "lock", "agentd.log", "agentd.log.1", "stopping", "stopped", "ending", "ended", "bypass-removal", replacements,
+}
 
 // ReplaceRoot deletes all that a host has on its disk, as if it had the volume that it was launched with, and boots it. If it was cut short, a repeat goes on. It is
 // done when it returns.
