@@ -308,7 +308,7 @@ func (ex *Explainer) LastEvent(ctx context.Context) (lifecycle.PageOf, error) {
 // Counts are the live hosts of one pool.
 type Counts struct {
 	States map[lifecycle.State]int
-	// Pooled of the idle ones may be claimed now. Fresh of those were never used, so any run may claim them, and Hot ones listen.
+	// Pooled of the idle ones may be claimed now. Any run may claim Fresh of those, since none has used them or their root volume, and Hot ones listen.
 	Pooled, Fresh, Hot int
 	// Stopped of the idle ones are stopped or about to be, and FreshStopped of those were never used.
 	Stopped, FreshStopped int

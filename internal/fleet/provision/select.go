@@ -254,7 +254,7 @@ func (p *Provision) tryCandidate(ctx context.Context, now time.Time) (op.Progres
 // claim claims the host of a message in one write. A conflict is not an error: the message was stale, or an
 // earlier attempt of this operation took effect and its answer was lost. With awake a host that rests is not taken.
 func (p *Provision) claim(ctx context.Context, c candidate, awake bool, now time.Time) error {
-	m, policy := c.Message, p.policy()
+	m := c.Message
 	terms, err := p.termsFor(ctx, m)
 	switch {
 	case errors.Is(err, lifecycle.ErrConflict):
@@ -263,14 +263,9 @@ func (p *Provision) claim(ctx context.Context, c candidate, awake bool, now time
 	case err != nil:
 		return err
 	}
-	came := arrival.Of(p.q.CreatedAt, now, p.q.Wait, nil)
-	came.Chosen = c.chosen.String()
-	r, err := p.env.Store.ClaimInstance(ctx, lifecycle.Claim{
-		HostKey: m.HostKey, Assignment: m.Assignment, TrustKey: m.TrustKey, BindTo: p.trustKey(), Now: now, Margin: policy.ClaimMargin, Awake: awake,
-		RunID: p.q.RunID, RunAttempt: p.q.Spec.RunAttempt, Repository: p.q.Repository, RequestID: p.q.RequestID, Workflow: p.q.Workflow,
-		MaxRuntime: p.q.Spec.MaxRuntime, Labels: terms.labels, Registration: terms.registration, Arrival: came,
-		JobsOf: p.q.Spec.JobsOf, Forks: p.q.Spec.Forks, GitHubRunnerID: terms.id, Threshold: now.Add(policy.ClaimTimeout),
-	})
+	claim := p.claimOf(m, terms, now.Add(p.policy().ClaimTimeout), now)
+	claim.Awake, claim.Arrival.Chosen = awake, c.chosen.String()
+	r, err := p.env.Store.ClaimInstance(ctx, claim)
 	switch {
 	case errors.Is(err, lifecycle.ErrConflict) && p.unknownClaim == m.HostKey:
 		if r, err = p.env.Store.Instance(ctx, m.HostKey); err != nil {
@@ -296,6 +291,16 @@ func (p *Provision) claim(ctx context.Context, c candidate, awake bool, now time
 		Assignment: r.Assignment, Action: lifecycle.ActionClaim, From: "idle (pooled)", To: r.Condition(), Reason: r.Reason,
 	})
 	return nil
+}
+
+// claimOf is the claim of a host that is to be ready by a time.
+func (p *Provision) claimOf(m lifecycle.Message, terms runnerTerms, readyBy, now time.Time) lifecycle.Claim {
+	return lifecycle.Claim{
+		HostKey: m.HostKey, Assignment: m.Assignment, TrustKey: m.TrustKey, BindTo: p.trustKey(), Now: now, Margin: p.policy().ClaimMargin,
+		RunID: p.q.RunID, RunAttempt: p.q.Spec.RunAttempt, Repository: p.q.Repository, RequestID: p.q.RequestID, Workflow: p.q.Workflow,
+		MaxRuntime: p.q.Spec.MaxRuntime, Labels: terms.labels, Registration: terms.registration, Arrival: arrival.Of(p.q.CreatedAt, now, p.q.Wait, nil),
+		JobsOf: p.q.Spec.JobsOf, Forks: p.q.Spec.Forks, GitHubRunnerID: terms.id, Threshold: readyBy,
+	}
 }
 
 // settleMessages ends the pass over the queue, one batch per step. It deletes messages whose host was tried

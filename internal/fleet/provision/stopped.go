@@ -47,13 +47,7 @@ func (p *Provision) claimStopped(ctx context.Context, now time.Time) (op.Progres
 	if err != nil {
 		return op.Again, err
 	}
-	policy := p.policy()
-	next, err := r.Started(lifecycle.Claim{
-		HostKey: r.HostKey, Assignment: r.Assignment, TrustKey: r.TrustKey, BindTo: p.trustKey(), Now: now, Margin: policy.ClaimMargin,
-		RunID: p.q.RunID, RunAttempt: p.q.Spec.RunAttempt, Repository: p.q.Repository, RequestID: p.q.RequestID, Workflow: p.q.Workflow,
-		MaxRuntime: p.q.Spec.MaxRuntime, Labels: terms.labels, Registration: terms.registration, Arrival: arrival.Of(p.q.CreatedAt, now, p.q.Wait, nil),
-		JobsOf: p.q.Spec.JobsOf, Forks: p.q.Spec.Forks, GitHubRunnerID: terms.id, Threshold: now.Add(policy.CreationTimeout),
-	})
+	next, err := r.Started(p.claimOf(r.Message(), terms, now.Add(p.policy().CreationTimeout), now))
 	if err != nil {
 		return op.Again, fmt.Errorf("start host %s: %w", r.InstanceID, err)
 	}

@@ -143,11 +143,8 @@ func (s *DueSweep) host(ctx context.Context, now time.Time) (op.Progress, error)
 		return op.Again, nil
 	}
 	r, d, err := s.env.Hosts.ReconcileSwept(ctx, &s.Events, facts, now)
-	if err == nil && (d.Action == lifecycle.ActionStopMachine || d.Action == lifecycle.ActionStartMachine) {
-		r, d, err = s.power(ctx, facts, d, now)
-	}
-	if err == nil && d.Action == lifecycle.ActionReplaceRoot {
-		r, d, err = s.replaceRoot(ctx, facts, d, now)
+	if err == nil && ordered(d) {
+		r, d, err = s.order(ctx, facts, d, now)
 	}
 	if err == nil && d.Action == lifecycle.ActionKeep && r.Version == facts.Record.Version {
 		err = s.stays(ctx, r, d, now)
@@ -162,6 +159,11 @@ func (s *DueSweep) host(ctx context.Context, now time.Time) (op.Progress, error)
 	}
 	s.hosts = s.hosts[1:]
 	return op.Again, nil
+}
+
+// ordered reports whether the cloud is to do something with the machine of a host that lives.
+func ordered(d lifecycle.Decision) bool {
+	return d.Action == lifecycle.ActionStopMachine || d.Action == lifecycle.ActionStartMachine || d.Action == lifecycle.ActionReplaceRoot
 }
 
 // stays writes when a host that stays as it is is looked at again, unless it goes to rest or is woken.

@@ -3,7 +3,6 @@ package sweeps
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/logkey"
@@ -59,14 +58,4 @@ func (sw *Sweeps) knowsTemplate(ctx context.Context, r lifecycle.Record, task li
 		sw.Log.Warn("version of a launch template not known", logkey.Pool, r.Pool, logkey.Error, err)
 	}
 	return err == nil, nil
-}
-
-// replaceRoot has the root volume of a host replaced. A host whose replacement was not begun is looked at again soon.
-func (s *DueSweep) replaceRoot(ctx context.Context, facts lifecycle.Facts, d lifecycle.Decision, now time.Time) (lifecycle.Record, lifecycle.Decision, error) {
-	r, after, err := s.env.Hosts.ReplaceRoot(ctx, &s.Events, facts, d, now)
-	if err == nil && after.Action == d.Action {
-		s.Events.Effects++
-		err = s.env.Hosts.Postpone(ctx, r, d, now)
-	}
-	return r, after, err
 }

@@ -36,9 +36,13 @@ func (sw *Sweeps) lookAtStopped(ctx context.Context, of []lifecycle.Facts, now t
 	return nil
 }
 
-// power has the machine of a host stopped or started. The host is looked at again soon.
-func (s *DueSweep) power(ctx context.Context, facts lifecycle.Facts, d lifecycle.Decision, now time.Time) (lifecycle.Record, lifecycle.Decision, error) {
-	r, after, err := s.env.Hosts.Power(ctx, &s.Events, facts, d, now)
+// order has the cloud stop or start the machine of a host, or replace its root volume. The host is looked at again soon.
+func (s *DueSweep) order(ctx context.Context, facts lifecycle.Facts, d lifecycle.Decision, now time.Time) (lifecycle.Record, lifecycle.Decision, error) {
+	give := s.env.Hosts.Power
+	if d.Action == lifecycle.ActionReplaceRoot {
+		give = s.env.Hosts.ReplaceRoot
+	}
+	r, after, err := give(ctx, &s.Events, facts, d, now)
 	if err == nil && after.Action == d.Action {
 		s.Events.Effects++
 		err = s.env.Hosts.Postpone(ctx, r, d, now)

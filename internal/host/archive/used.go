@@ -3,16 +3,15 @@ package archive
 
 import (
 	"bufio"
-	"cmp"
 	"errors"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 	"syscall"
+
+	"github.com/remuda-ci/remuda/internal/host/diag"
 )
 
 // Action is a commit of the repository of an action.
@@ -26,10 +25,9 @@ func (a Action) Path() string {
 
 // Bounds of what is read of the runner's logs. A job can write to them as much as it likes.
 const (
-	MostActions   = 64      // of a run
-	mostLogs      = 20      // the newest
-	readOfLog     = 8 << 20 // bytes, from the beginning: the actions of a job are prepared first
-	filesLookedAt = 1000
+	MostActions = 64      // of a run
+	mostLogs    = 20      // the newest
+	readOfLog   = 8 << 20 // bytes, from the beginning: the actions of a job are prepared first
 )
 
 // lookedFor is what the worker logs of each action whose archive it looks for, with the commit that GitHub has resolved its tag or branch to
@@ -44,7 +42,7 @@ func Used(runner string) ([]Action, error) {
 		return nil, err
 	}
 	defer root.Close()
-	logs, err := workerLogs(root)
+	logs, err := diag.Newest(root, "Worker_", mostLogs)
 	if err != nil {
 		return nil, err
 	}
@@ -55,32 +53,6 @@ func Used(runner string) ([]Action, error) {
 		}
 	}
 	return used, err
-}
-
-func workerLogs(runner *os.Root) ([]string, error) {
-	dir, err := runner.Open("_diag")
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close()
-	entries, err := dir.ReadDir(filesLookedAt)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
-	}
-	var logs []fs.FileInfo
-	for _, e := range entries {
-		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && strings.HasPrefix(e.Name(), "Worker_") {
-			logs = append(logs, info)
-		}
-	}
-	slices.SortFunc(logs, func(a, b fs.FileInfo) int {
-		return cmp.Or(b.ModTime().Compare(a.ModTime()), cmp.Compare(a.Name(), b.Name()))
-	})
-	var names []string
-	for _, info := range logs[:min(len(logs), mostLogs)] {
-		names = append(names, filepath.Join("_diag", info.Name()))
-	}
-	return names, nil
 }
 
 // read adds the actions that a log names.

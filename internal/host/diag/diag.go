@@ -10,12 +10,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/remuda-ci/remuda/internal/tree"
 )
 
-// How much of _diag is kept: the newest files, and the end of each. A job can write to _diag as much as it likes.
+// How much of _diag is looked at and kept: the newest files, and the end of each. A job can write to _diag as much as it likes.
 const (
 	mostFiles     = 20
 	largestFile   = 1 << 20 // bytes
@@ -31,7 +32,7 @@ func Keep(runner, to string) error {
 		return err
 	}
 	defer root.Close()
-	names, err := newest(root)
+	names, err := Newest(root, "", mostFiles)
 	if err != nil || len(names) == 0 {
 		return err
 	}
@@ -40,7 +41,7 @@ func Keep(runner, to string) error {
 		return err
 	}
 	for _, name := range names {
-		if err := copyEnd(root, filepath.Join("_diag", name), filepath.Join(fresh, name)); err != nil {
+		if err := copyEnd(root, name, filepath.Join(fresh, filepath.Base(name))); err != nil {
 			return fmt.Errorf("copy %s: %w", name, err)
 		}
 	}
@@ -50,8 +51,8 @@ func Keep(runner, to string) error {
 	return os.Rename(fresh, to)
 }
 
-// newest lists the regular files of _diag, newest first.
-func newest(runner *os.Root) ([]string, error) {
+// Newest lists at most so many regular files of _diag whose names have a prefix, as paths below the runner's directory, newest first.
+func Newest(runner *os.Root, prefix string, most int) ([]string, error) {
 	dir, err := runner.Open("_diag")
 	if err != nil {
 		return nil, err
@@ -63,7 +64,7 @@ func newest(runner *os.Root) ([]string, error) {
 	}
 	var files []fs.FileInfo
 	for _, e := range entries {
-		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && strings.HasPrefix(e.Name(), prefix) {
 			files = append(files, info)
 		}
 	}
@@ -71,8 +72,8 @@ func newest(runner *os.Root) ([]string, error) {
 		return cmp.Or(b.ModTime().Compare(a.ModTime()), cmp.Compare(a.Name(), b.Name()))
 	})
 	var names []string
-	for _, info := range files[:min(len(files), mostFiles)] {
-		names = append(names, info.Name())
+	for _, info := range files[:min(len(files), most)] {
+		names = append(names, filepath.Join("_diag", info.Name()))
 	}
 	return names, nil
 }

@@ -1,8 +1,6 @@
 package rules
 
 import (
-	"time"
-
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/fleethold"
 	"github.com/remuda-ci/remuda/internal/sim/engine"
@@ -25,13 +23,9 @@ func (w *Watcher) holdWritten(before, after fleethold.Hold) {
 // checkFleetHeld checks that the cloud is not asked to end a machine of a held fleet.
 func (w *Watcher) checkFleetHeld(id string) { w.underHold(id, "is ended") }
 
-// marked is how long a host past its deadline may be without the mark of the hold: a sweep that was suspended may write a state whose deadline has
-// passed, the next one marks it again, and an agent ends its host a minute after its deadline.
-const marked = 30 * time.Second
-
 // checkMark checks that a host of a held fleet that is past its deadline keeps its mark: its agent ends it without.
 func (w *Watcher) checkMark(before, after lifecycle.Record) {
-	if before.FleetHeld && !after.Held(w.Now) && after.State != lifecycle.StateTerminated && after.Threshold.Add(marked).Before(w.Now) {
+	if before.FleetHeld && !after.Held(w.Now) && after.State != lifecycle.StateTerminated && after.Threshold.Add(clockSlack).Before(w.Now) { // by the clock of a replica it may be early
 		w.underHold(after.HostKey, "loses its mark")
 	}
 }
