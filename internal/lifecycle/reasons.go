@@ -259,7 +259,7 @@ func (v decider) rootReplaced() Reason {
 }
 
 func (v decider) rootRefused() Reason {
-	return Because(ReasonRootFailed, "%s does not replace the root volume: %s", v.p.CloudName(), line.First(v.RootRefused))
+	return Because(ReasonRootFailed, "its root volume is not replaced: %s", line.First(v.RootRefused))
 }
 
 func (v decider) rootFailed() Reason {

@@ -9,7 +9,6 @@ import (
 	service "github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
-	ours "github.com/remuda-ci/remuda/internal/aws"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
 
@@ -24,10 +23,10 @@ func (c *Compute) ReplaceRoot(ctx context.Context, instanceID, token string) (li
 		InstanceId: &instanceID, ClientToken: &token, DeleteReplacedRootVolume: aws.Bool(true),
 	})
 	switch {
-	case err != nil && (errors.Is(err, lifecycle.ErrUnavailable) || ctx.Err() != nil):
-		return lifecycle.RootTask{}, err
+	case errors.Is(err, lifecycle.ErrNotFound):
+		return lifecycle.RootTask{}, fmt.Errorf("%s: %w: EC2 has no such instance", what, lifecycle.ErrRefused)
 	case err != nil:
-		return lifecycle.RootTask{}, fmt.Errorf("%s: %w: %s", what, lifecycle.ErrRefused, ours.Reason(err.Error()))
+		return lifecycle.RootTask{}, err
 	case out.ReplaceRootVolumeTask == nil:
 		return lifecycle.RootTask{}, &lifecycle.UnavailableError{What: what, Err: errors.New("EC2 has answered without a task")}
 	}
