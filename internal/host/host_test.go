@@ -39,8 +39,8 @@ func TestMain(m *testing.M) {
 // beforeTests may end this program, where it is something else than tests.
 var beforeTests = func() {}
 
-// patience is for processes on a machine that is busy.
-const patience = 8 * time.Minute
+// patience is for processes on a machine that is busy; the tests on a machine of their own have less.
+var patience = 8 * time.Minute
 
 // The programs of a runner that does what a test tells it by files beside it.
 const (

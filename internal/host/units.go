@@ -386,7 +386,7 @@ func (l *unitProcesses) adopt(ctx context.Context, unseen bool) (*startRecord, t
 	if err != nil || s.MainPID == 0 {
 		return nil, taskProcess{}, err
 	}
-	at, err := l.manager.StartedAt(ctx, name)
+	at, err := l.manager.BegunAt(ctx, name)
 	if err != nil {
 		return nil, taskProcess{}, err
 	}

@@ -29,6 +29,7 @@ import (
 // the other: make test-host. This program is agentd for the units that it
 // starts.
 func init() {
+	patience = time.Minute // internal/e2e/host ends all of them after three
 	beforeTests = func() {
 		args := os.Args[1:]
 		switch {
@@ -221,6 +222,33 @@ func (b *bed) adopted() {
 		if l.Assignment != 7 || l.StartedAt.IsZero() {
 			b.Errorf("files lost: %t; listener %+v", lost, l)
 		}
+	}
+}
+
+// TestBeginningOfAUnit: what a unit writes comes after the time of its beginning, also what it writes before systemd says that its program has started.
+func TestBeginningOfAUnit(t *testing.T) {
+	m := units.New(func() {})
+	const name = "remuda-beginning.service"
+	before := time.Now()
+	err := m.Start(t.Context(), units.Unit{
+		Name: name, Description: "a test", Identifier: "test", Dir: "/",
+		Check: []string{"/bin/echo", "written at the beginning"}, Args: []string{"/bin/sleep", "60"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.Signal(context.Background(), name, syscall.SIGKILL, true) })
+	at, err := m.BegunAt(t.Context(), name)
+	if err != nil || at.Before(before) || at.After(time.Now()) {
+		t.Fatalf("begun at %s, %v; it is %s", at, err, time.Now())
+	}
+	for end := time.Now().Add(patience); !units.Said(t.Context(), name, at, []byte("written at the beginning")); {
+		if time.Now().After(end) {
+			t.Fatal("what it wrote is not found")
+		}
+	}
+	if units.Said(t.Context(), name, time.Now(), []byte("written at the beginning")) {
+		t.Error("what it wrote is found after its time, so that this proves nothing")
 	}
 }
 

@@ -181,12 +181,21 @@ func serviceProperty[T any](ctx context.Context, c *dbus.Conn, name, property st
 	return value, err
 }
 
-// StartedAt returns when the program of a unit was started.
-func (m *Manager) StartedAt(ctx context.Context, name string) (at time.Time, err error) {
+// BegunAt returns when systemd began to start a unit, before anything that the unit writes. ExecMainStartTimestamp is no such time: systemd takes it after
+// it has started the program, which may have written by then. ConditionTimestamp it takes before (unit_test_condition in src/core/unit.c), whether the
+// unit has conditions or not.
+func (m *Manager) BegunAt(ctx context.Context, name string) (at time.Time, err error) {
 	err = m.do(ctx, func(ctx context.Context, c *dbus.Conn) error {
-		us, err := serviceProperty[uint64](ctx, c, name, "ExecMainStartTimestamp")
+		p, err := c.GetUnitPropertyContext(ctx, name, "ConditionTimestamp")
+		if err != nil {
+			return err
+		}
+		us, ok := p.Value.Value().(uint64)
+		if !ok || us == 0 {
+			return fmt.Errorf("its ConditionTimestamp is %s", p.Value)
+		}
 		at = time.UnixMicro(int64(us))
-		return err
+		return nil
 	})
 	if err != nil {
 		return time.Time{}, fmt.Errorf("look at %s: %w", name, err)
