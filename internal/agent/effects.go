@@ -84,7 +84,7 @@ func (a *Agent) performFor(ctx context.Context, r lifecycle.Record, e Effect) er
 		a.effects.token = r.Registration.Secret
 		return host.Deregister(ctx, r.Assignment, *r.Registration)
 	case EffectClean:
-		return host.Clean(ctx, CleanUp{Assignment: r.Assignment, RunBefore: runBefore(r), KeepCaches: strings.Join(r.KeepCaches, ","), NewRoot: r.Renewed()})
+		return host.Clean(ctx, CleanUp{Assignment: r.Assignment, RunBefore: runBefore(r), KeepCaches: strings.Join(r.KeepCaches, ","), Mirror: r.Mirror, NewRoot: r.Renewed()})
 	}
 	return fmt.Errorf("unknown effect %q", e)
 }

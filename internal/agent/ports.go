@@ -70,6 +70,8 @@ type CleanUp struct {
 	// KeepCaches are the names, with commas between, of the caches that become what the last run has left in them. What it has left in others is
 	// deleted.
 	KeepCaches string
+	// Mirror is for a cache of those that holds git; nil: it stays as it is.
+	Mirror *lifecycle.Mirror
 	// NewRoot: no run has used the root volume of the host, with which the cloud has replaced that of the runs before.
 	NewRoot bool
 }

@@ -80,6 +80,10 @@ func (pushes) Branch(context.Context, string, string, string) (cache.Branch, err
 	return cache.Branch{Has: true, Protected: true}, nil
 }
 
+func (pushes) Mirror(context.Context, string, string) (lifecycle.Mirror, error) {
+	return lifecycle.Mirror{}, lifecycle.ErrUnavailable
+}
+
 // serve offers the fleet on a loopback port until the benchmark ends.
 func serve(b *testing.B, f *fleet.Fleet) remudav1.FleetServiceClient {
 	b.Helper()

@@ -12,7 +12,7 @@ import (
 // Cache is a set of directories of the jobs of a pool that outlives their runs: see cache.Spec.
 type Cache struct {
 	Name string `yaml:"name"`
-	// Holds is files, or tools or actions: then it has no paths.
+	// Holds is files, or tools, actions or git: then it has no paths.
 	Holds cache.Holds `yaml:"holds"`
 	Paths []string    `yaml:"paths"`
 	// SizeMiB is the most that it may hold.
@@ -73,9 +73,22 @@ func (c *Config) validateCaches(at strictyaml.Place, p Pool) {
 			sound = false
 		}
 		c.validateCacheScope(item.At("scope"), p, one.Scope)
+		if one.Holds == cache.HoldsGit {
+			c.validateGitCache(item.At("holds"), p)
+		}
 	}
 	if err := cache.ValidateAll(p.CacheSpecs()); err != nil && sound {
 		at.Errorf("%v", err)
+	}
+}
+
+// validateGitCache: hosts get a token that reads a repository, which an App alone can make, and which no job may read in its host's record.
+func (c *Config) validateGitCache(at strictyaml.Place, p Pool) {
+	switch {
+	case len(c.GitHub.Apps) == 0:
+		at.Errorf("is git, and only a GitHub App can give a host a token that reads one repository: set github.apps")
+	case p.JobsReadMetadata:
+		at.Errorf("is git, and with jobs_read_metadata a job could read the token of its host; leave out one of the two")
 	}
 }
 

@@ -26,6 +26,9 @@ func aws(more string) string {
 // cached is a file whose default pool has these caches.
 func cached(caches string) string { return "pools: {default: {caches: [" + caches + "]}}" }
 
+// withApp has a GitHub App.
+const withApp = "github: {apps: [{app_id: 7, private_key_env: KEY}]}\n"
+
 func TestRules(t *testing.T) {
 	var pools, zones strings.Builder
 	for i := range 101 {
@@ -37,6 +40,10 @@ func TestRules(t *testing.T) {
 		{"cache without a path", cached("{name: go, size_mib: 1}"), `pools.default.caches[0]: paths has 0 directories, want 1 to 8`},
 		{"cache of tools with a path", cached("{name: tools, holds: tools, paths: [~/tools], size_mib: 1}"), `pools.default.caches[0]: paths has 1 directories, and a cache that holds tools is in ~/hostedtoolcache: leave them out`},
 		{"two caches of tools", cached("{name: a, holds: tools, size_mib: 1}, {name: b, holds: tools, size_mib: 1}"), `pools.default.caches: path "~/hostedtoolcache" is inside the path "~/hostedtoolcache"`},
+		{"mirror without an App", cached("{name: git, holds: git, size_mib: 1}"), `pools.default.caches[0].holds: is git, and only a GitHub App can give a host a token that reads one repository: set github.apps`},
+		{"mirror within the reach of jobs", withApp + aws("") + `pools: {default: {jobs_read_metadata: true, caches: [{name: git, holds: git, size_mib: 1}]}}`, `pools.default.caches[0].holds: is git, and with jobs_read_metadata a job could read the token of its host`},
+		{"mirror of an owner", withApp + `pools: {default: {reuse: same-owner, caches: [{name: git, holds: git, size_mib: 1, scope: owner}]}}`, `pools.default.caches[0]: scope is owner, and a cache that holds git is the mirror of one repository: write repository`},
+		{"mirror with a path", withApp + cached("{name: git, holds: git, paths: [~/x], size_mib: 1}"), `a cache that holds git is in ~/gitmirror: leave them out`},
 		{"cache outside the home", cached("{name: go, paths: [/etc], size_mib: 1}"), `path "/etc" does not begin with ~/`},
 		{"caches in each other", cached("{name: a, paths: [~/go], size_mib: 1}, {name: b, paths: [~/go/pkg], size_mib: 1}"), `pools.default.caches: path "~/go/pkg" is inside the path "~/go"`},
 		{"cache of two names", cached("{name: a, paths: [~/x], size_mib: 1}, {name: a, paths: [~/y], size_mib: 1}"), `another one has the same name`},
@@ -206,6 +213,9 @@ func TestWhatIsAllowed(t *testing.T) {
 		if _, err := config.Parse("f", []byte("github: {"+text+"}")); err != nil {
 			t.Error(err)
 		}
+	}
+	if _, err := config.Parse("f", []byte(withApp+cached("{name: git, holds: git, size_mib: 1}"))); err != nil {
+		t.Error(err)
 	}
 }
 

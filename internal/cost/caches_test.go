@@ -32,6 +32,10 @@ func (pushes) Branch(context.Context, string, string, string) (cache.Branch, err
 	return cache.Branch{Has: true, Protected: true}, nil
 }
 
+func (pushes) Mirror(context.Context, string, string) (lifecycle.Mirror, error) {
+	return lifecycle.Mirror{}, lifecycle.ErrUnavailable
+}
+
 func measureCaches(t *testing.T) (all []cached) {
 	for _, c := range cachedClaims {
 		t.Run(fmt.Sprintf("%d of %d", c.hosts, c.idle), func(t *testing.T) { all = append(all, measureCachedHosts(t, c.idle, c.hosts)) })

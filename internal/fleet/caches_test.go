@@ -21,6 +21,7 @@ type sources struct {
 	runErr  error
 	brError error
 	hangs   bool // it answers nothing
+	mirror  error
 
 	mu    sync.Mutex
 	asked []string
@@ -49,6 +50,13 @@ func (s *sources) Branch(ctx context.Context, repository, name, sha string) (cac
 		return cache.Branch{}, err
 	}
 	return s.branch, s.brError
+}
+
+func (s *sources) Mirror(ctx context.Context, repository, branch string) (lifecycle.Mirror, error) {
+	if err := s.ask(ctx, "mirror "+repository+" "+branch); err != nil {
+		return lifecycle.Mirror{}, err
+	}
+	return lifecycle.Mirror{URL: "https://github/" + repository + ".git", Branch: branch, Token: "ghs_1"}, s.mirror
 }
 
 // TestReleaseJudgesCaches: the write of the release says which views become caches, by GitHub's word alone, and its event says why.
@@ -119,4 +127,53 @@ func TestReleaseWithoutCaches(t *testing.T) {
 			t.Errorf("asked %q; the host is %v", s.asked, freed)
 		}
 	})
+}
+
+// TestReleaseGivesATokenForGit: only the host of a run that may write gets a token, until it is clean. It is no part of the decision whether the
+// cache is kept.
+func TestReleaseGivesATokenForGit(t *testing.T) {
+	push := cache.Source{Event: "push", Branch: "main", SHA: "a1", RepositoryID: 7, HeadRepositoryID: 7}
+	fork := push
+	fork.Event, fork.HeadRepositoryID = "pull_request", 8
+	protected := cache.Branch{Has: true, Protected: true}
+	for name, tt := range map[string]struct {
+		sources *sources
+		kept    []string
+		branch  string
+		asked   int
+	}{
+		"a push to a protected branch": {&sources{run: push, branch: protected}, []string{"go", "git"}, "main", 3},
+		"a push to another branch":     {&sources{run: push, branch: cache.Branch{Has: true}}, nil, "", 2},
+		"a pull request of a fork":     {&sources{run: fork, branch: protected}, nil, "", 1},
+		"GitHub gives no token":        {&sources{run: push, branch: protected, mirror: lifecycle.ErrUnavailable}, []string{"go", "git"}, "", 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withGit := func(o *fleet.Options) {
+				p := o.Pools["default"]
+				p.Caches = []cache.Spec{{Name: "go", Paths: []string{"~/go"}, Size: 1 << 30}, {Name: "git", Holds: cache.HoldsGit, Size: 1 << 30}}
+				o.Pools["default"], o.Sources = p, tt.sources
+			}
+			inBubbleOf(t, withGit, func(ctx context.Context, t *testing.T, w *world) {
+				go sweepOnceItWaits(ctx, w.fleet)
+				w.mustProvision(ctx, demand("1", "a", 1))
+				w.set(func() { w.mute = true }) // the host stays as the release leaves it
+				freed := w.release(ctx, "1", false).Instances()
+				r := w.record(freed[0].HostKey)
+				if !slices.Equal(r.KeepCaches, tt.kept) || len(tt.sources.asked) != tt.asked {
+					t.Errorf("kept %q: %s; asked %q", r.KeepCaches, r.Reason, tt.sources.asked)
+				}
+				switch {
+				case tt.branch == "" && r.Mirror != nil:
+					t.Errorf("its host has %v", *r.Mirror)
+				case tt.branch != "" && (r.Mirror == nil || r.Mirror.Branch != tt.branch || r.Mirror.Token != "ghs_1" || r.Mirror.URL != "https://github/acme/app.git"):
+					t.Errorf("its host has %v", r.Mirror)
+				}
+				w.set(func() { w.mute = false })
+				time.Sleep(time.Minute)
+				if r := w.record(freed[0].HostKey); !r.Pooled() || r.Mirror != nil {
+					t.Errorf("a minute later the host is %s and has %v", r.Condition(), r.Mirror)
+				}
+			})
+		})
+	}
 }

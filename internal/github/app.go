@@ -110,6 +110,7 @@ type app struct {
 // finding is the installation on a place, or why there is none to be used.
 type finding struct {
 	who *credential
+	id  int64 // of the installation
 	err error
 }
 
@@ -165,38 +166,44 @@ func worst(errs []error) error {
 	return all
 }
 
-// on finds the App's installation on a place.
+// on finds who calls for the App on a place.
 func (a *app) on(ctx context.Context, at place) (*credential, error) {
+	found, err := a.installed(ctx, at)
+	return found.who, err
+}
+
+// installed finds the App's installation on a place.
+func (a *app) installed(ctx context.Context, at place) (finding, error) {
 	found, err := a.found.get(ctx, at.key(), func(ctx context.Context) (finding, time.Time, error) {
-		who, err := a.find(ctx, at)
+		found, err := a.find(ctx, at)
 		switch {
 		case err == nil:
-			return finding{who: who}, time.Now().Add(foundFor), nil
+			return found, time.Now().Add(foundFor), nil
 		case errors.Is(err, lifecycle.ErrRefused):
 			return finding{err: err}, time.Now().Add(missingFor), nil
 		}
 		return finding{}, time.Time{}, err
 	})
 	if err != nil {
-		return nil, err
+		return finding{}, err
 	}
-	return found.who, found.err
+	return found, found.err
 }
 
-func (a *app) find(ctx context.Context, at place) (*credential, error) {
+func (a *app) find(ctx context.Context, at place) (finding, error) {
 	op := operation{what: "find the installation of " + a.name, at: at, as: a.asItself}
 	found, err := fetch(ctx, a.client, op, at.findInstallation)
 	switch {
 	case hasStatus(err, http.StatusNotFound):
-		return nil, fmt.Errorf("%s is not installed on %s: %w; install it there", a.name, at, &StatusError{Status: http.StatusNotFound})
+		return finding{}, fmt.Errorf("%s is not installed on %s: %w; install it there", a.name, at, &StatusError{Status: http.StatusNotFound})
 	case err != nil:
-		return nil, err
+		return finding{}, err
 	case found.SuspendedAt != nil:
-		return nil, fmt.Errorf("%s is suspended on %s: %w", a.name, at, &StatusError{Status: http.StatusForbidden, Hint: "lift the suspension in the settings of its installation"})
+		return finding{}, fmt.Errorf("%s is suspended on %s: %w", a.name, at, &StatusError{Status: http.StatusForbidden, Hint: "lift the suspension in the settings of its installation"})
 	case found.GetID() == 0:
-		return nil, unavailable(op, 0, errors.New("the answer has no id"))
+		return finding{}, unavailable(op, 0, errors.New("the answer has no id"))
 	}
-	return a.installation(found.GetID(), at), nil
+	return finding{who: a.installation(found.GetID(), at), id: found.GetID()}, nil
 }
 
 // installation is the credential of an installation, always the same for an id.
@@ -241,20 +248,26 @@ func (t *installationTokens) token(ctx context.Context) (lifecycle.Secret, error
 }
 
 func (t *installationTokens) create(ctx context.Context) (installationToken, time.Time, error) {
-	op := operation{what: fmt.Sprintf("create a token of %s, installation %d,", t.app.name, t.id), at: t.at, pace: writes, as: t.app.asItself}
-	made, err := fetch(ctx, t.app.client, op, func(ctx context.Context, as *api.Client) (*api.InstallationToken, *api.Response, error) {
-		return as.Apps.CreateInstallationToken(ctx, t.id, nil)
+	secret, expiresAt, err := t.app.createToken(ctx, t.id, t.at, nil)
+	return installationToken{secret}, expiresAt.Add(-tokenMargin), err
+}
+
+// createToken creates a token of an installation, narrowed to some of its repositories and permissions; nil: with all of them.
+func (a *app) createToken(ctx context.Context, id int64, at place, narrowed *api.InstallationTokenOptions) (lifecycle.Secret, time.Time, error) {
+	op := operation{what: fmt.Sprintf("create a token of %s, installation %d,", a.name, id), at: at, pace: writes, as: a.asItself}
+	made, err := fetch(ctx, a.client, op, func(ctx context.Context, as *api.Client) (*api.InstallationToken, *api.Response, error) {
+		return as.Apps.CreateInstallationToken(ctx, id, narrowed)
 	})
 	switch {
-	case hasStatus(err, http.StatusNotFound), hasStatus(err, http.StatusForbidden):
-		t.app.lose(t.id) // uninstalled or suspended: it is looked for again
-		return installationToken{}, time.Time{}, err
+	case narrowed == nil && (hasStatus(err, http.StatusNotFound) || hasStatus(err, http.StatusForbidden)):
+		a.lose(id) // uninstalled or suspended: it is looked for again
+		return "", time.Time{}, err
 	case err != nil:
-		return installationToken{}, time.Time{}, err
+		return "", time.Time{}, err
 	case !isToken(made.GetToken()) || made.GetExpiresAt().IsZero():
-		return installationToken{}, time.Time{}, unavailable(op, 0, errors.New("the answer has no token or no expiry"))
+		return "", time.Time{}, unavailable(op, 0, errors.New("the answer has no token or no expiry"))
 	}
-	return installationToken{lifecycle.Secret(made.GetToken())}, made.GetExpiresAt().Add(-tokenMargin), nil
+	return lifecycle.Secret(made.GetToken()), made.GetExpiresAt().Time, nil
 }
 
 // lose forgets an installation.

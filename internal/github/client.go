@@ -82,6 +82,7 @@ type Client struct {
 
 	sources  *memo[cache.Source]
 	branches *memo[cache.Branch]
+	mirrors  *memo[lifecycle.Mirror]
 }
 
 // New checks the configuration and returns a Client. It makes no call.
@@ -110,7 +111,7 @@ func New(c Config) (*Client, error) {
 		transport: c.Transport, replicas: c.Replicas, log: c.Log, answers: newLRU[string, *storedAnswer](maxAnswers),
 		retries: rate.NewLimiter(retriesPerSecond, retriesAtOnce),
 		minted:  newMemo[lifecycle.Registration](), groups: newMemo[int64](), looks: newMemo[struct{}](),
-		sources: newMemo[cache.Source](), branches: newMemo[cache.Branch](),
+		sources: newMemo[cache.Source](), branches: newMemo[cache.Branch](), mirrors: newMemo[lifecycle.Mirror](),
 	}
 	client.anonymous = client.newCredential("anonymous", c.Transport)
 	if c.Token != nil {

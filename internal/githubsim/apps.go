@@ -99,7 +99,7 @@ func (s *Server) standinApp(r *http.Request) (a *rest.Answer, err error) {
 			Key: publicPEM(key), Permissions: q.Permissions, Events: q.Events, CreatedAt: s.now(), PublicKey: key,
 		}
 		if made.Permissions == nil {
-			made.Permissions = map[string]string{"actions": "write", "administration": "write", "checks": "write", "metadata": "read", "organization_self_hosted_runners": "write"}
+			made.Permissions = map[string]string{"actions": "write", "administration": "write", "checks": "write", "contents": "read", "metadata": "read", "organization_self_hosted_runners": "write"}
 		}
 		if made.Events == nil {
 			made.Events = []string{"workflow_job", "workflow_run"}

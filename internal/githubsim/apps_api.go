@@ -69,7 +69,7 @@ func (q accessRequest) narrow(a *state.App) (map[string]string, error) {
 		return a.Permissions, nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(q.Permissions)) {
-		if a.Permissions[name] == "" {
+		if has := a.Permissions[name]; has == "" || has == "read" && q.Permissions[name] != "read" {
 			return nil, rest.Problem(http.StatusUnprocessableEntity, "The permissions requested are not granted to this installation.")
 		}
 	}

@@ -79,15 +79,17 @@ func (s *Server) identifyInstallation(secret string) (caller, error) {
 }
 
 // admit says whether the caller may make the call at all: an app's own calls need its JSON web token, all others another
-// credential, which sees only the account it is of.
-func (c caller) admit(r *http.Request, appsOnly bool) error {
+// credential, which sees only the account it is of, and does only what its permissions allow.
+func (c caller) admit(r *http.Request, rt route) error {
 	switch {
-	case appsOnly && !c.isApp:
+	case rt.appsOnly && !c.isApp:
 		return appjwt.ErrMalformed
-	case !appsOnly && c.isApp:
+	case !rt.appsOnly && c.isApp:
 		return errCredentials
 	case c.installation != nil && !c.token.Covers(scopeOf(r)) && scopeOf(r) != state.RunnerRepository: // that is public
 		return rest.ErrNotFound
+	case c.installation != nil && !permits(c.token.Permissions, rt.pattern) && scopeOf(r) != state.RunnerRepository:
+		return errPermission
 	}
 	return nil
 }

@@ -43,7 +43,7 @@ func (s *Server) pass(rt route, r *http.Request, c caller, within bool, refused 
 	if refused != nil {
 		return nil, refused
 	}
-	if err := c.admit(r, rt.appsOnly); err != nil {
+	if err := c.admit(r, rt); err != nil {
 		return nil, err
 	}
 	return rt.handle(r)

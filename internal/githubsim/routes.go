@@ -97,6 +97,7 @@ func (s *Server) ownRoutes() []route {
 		{"PUT /_standin/apps", s.standinApp, false},
 		{"PUT /_standin/runner-groups", s.standinGroups, false},
 		{"PUT /_standin/protected-branches", s.standinProtect, false},
+		{"PUT /_standin/git", s.standinGit, false},
 		{"PUT /_standin/releases", s.standinReleases, false},
 		{"PUT /_standin/runner-versions", s.standinVersions, false},
 		{"GET /_standin/oidc/jobs/{id}", s.jobIDToken, false},
@@ -140,6 +141,10 @@ func (s *Server) routes() http.Handler {
 	for _, r := range s.ownRoutes() {
 		s.faults.Know(r.pattern, false)
 		mux.Handle(r.pattern, s.observe(r.pattern, s.serve(r.handle)))
+	}
+	for _, pattern := range gitRoutes {
+		s.faults.Know(pattern, false)
+		mux.Handle(pattern, s.observe(pattern, http.HandlerFunc(s.serveGit)))
 	}
 	for _, r := range s.controlRoutes() {
 		mux.Handle(r.pattern, s.serve(r.handle))

@@ -103,6 +103,7 @@ type Server struct {
 	runs     map[int64]*state.Run
 	// protected are the protected branches, by repository in lower case.
 	protected map[string][]string
+	gitDir    string // see standinGit
 	jobs      map[int64]*state.Job
 	queue     []*state.Job // queued and not assigned, oldest first
 	tokens    map[string]*state.Token

@@ -4,12 +4,15 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/agent"
 	"github.com/remuda-ci/remuda/internal/host/cachestore"
+	"github.com/remuda-ci/remuda/internal/host/gitmirror"
 	"github.com/remuda-ci/remuda/internal/lifecycle/cache"
 	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/tree"
@@ -26,7 +29,7 @@ func (h *Host) cacheStore() *cachestore.Store {
 	mechanism, owner := h.layout.views()
 	s, err := cachestore.New(cachestore.Options{
 		Dir: h.path(cachesDir), Owner: owner, BootID: h.bootID, Mechanism: mechanism, MinimumFree: h.o.MinimumFree,
-		Fill: h.fetchArchives, Logger: h.log.Named("caches"),
+		Fill: h.fillCache, Logger: h.log.Named("caches"),
 	})
 	if err != nil {
 		h.log.Error("this host keeps no caches", logkey.Error, err)
@@ -73,6 +76,8 @@ func (h *Host) cachesOf(of string) (caches []cachestore.Cache) {
 			c.Tools, c.ImageDir = true, imageTools
 		case cache.HoldsActions:
 			c.ReadOnly, c.ImageDir = true, imageArchives
+		case cache.HoldsGit:
+			c.ReadOnly, c.Connected = true, true
 		}
 		for _, path := range spec.Directories() {
 			c.Targets = append(c.Targets, h.inHome(path))
@@ -97,6 +102,9 @@ const (
 // src/Runner.Common/HostContext.cs, GetDirectory). Without AGENT_TOOLSDIRECTORY setup-python takes /opt/hostedtoolcache, whatever the runner says
 // (actions/setup-python, src/setup-python.ts).
 //
+// git takes the template of new repositories from GIT_TEMPLATE_DIR, and warns of one that is not there (git-init(1)). A mirror that is deleted between
+// this and the attachment costs a warning.
+//
 // The runner looks for archives in ACTIONS_RUNNER_ACTION_ARCHIVE_CACHE if that is a directory (src/Runner.Worker/ActionManager.cs).
 func (h *Host) cacheVariables(a agent.Assignment) (variables []string) {
 	for _, spec := range h.o.Caches {
@@ -109,9 +117,28 @@ func (h *Host) cacheVariables(a agent.Assignment) (variables []string) {
 			variables = append(variables, "RUNNER_TOOL_CACHE="+dir, "AGENT_TOOLSDIRECTORY="+dir)
 		case cache.HoldsActions:
 			variables = append(variables, "ACTIONS_RUNNER_ACTION_ARCHIVE_CACHE="+h.inHome(cache.ActionsPath))
+		case cache.HoldsGit:
+			if s := h.cacheStore(); s != nil && s.Has(spec.Key(a.CachesOf)) && !slices.Contains(a.DropCaches, spec.Key(a.CachesOf)) {
+				variables = append(variables, "GIT_TEMPLATE_DIR="+filepath.Join(h.inHome(cache.GitPath), gitmirror.Template))
+			}
 		}
 	}
 	return variables
+}
+
+// fillCache adds to a cache that jobs only read what this host fetches for it.
+func (h *Host) fillCache(ctx context.Context, name, dir string, below cachestore.Below) (cachestore.Filled, error) {
+	for _, spec := range h.o.Caches {
+		switch {
+		case spec.Name != name:
+		case spec.Holds == cache.HoldsGit:
+			return h.fetchMirror(ctx, spec, dir, below.Dirs)
+		case spec.Holds == cache.HoldsActions:
+			added, err := h.fetchArchives(ctx, dir, below.Has)
+			return cachestore.Filled{Added: added}, err
+		}
+	}
+	return cachestore.Filled{}, nil
 }
 
 // cachesToKeep are the names of the caches that the clean-up under way keeps. Without the file of its start it keeps none.

@@ -44,7 +44,7 @@ func (h *Host) Clean(ctx context.Context, c agent.CleanUp) error {
 	if err != nil || st.running {
 		return err
 	}
-	err = removeFiles(h.path(cleanResultFile))
+	err = errors.Join(removeFiles(h.path(cleanResultFile)), h.leaveMirror(c.Mirror))
 	if err == nil {
 		err = h.layout.startClean(ctx, t, h.nextAttempt(startRecord{Assignment: c.Assignment, Host: h.o.InstanceID, RunBefore: c.RunBefore, KeepCaches: c.KeepCaches, NewRoot: c.NewRoot}, st))
 	}
@@ -60,6 +60,7 @@ const cleanResultFile = "state/tasks/clean.result"
 // CleanNow cleans the host, keeps the caches that its start names, and records the result.
 func (h *Host) CleanNow(ctx context.Context, assignment int64) error {
 	r := h.newStatement(assignment)
+	h.mirror = h.takeMirror()
 	err := h.cleanAndCheck(ctx, assignment, &r)
 	result := cleanResult{Assignment: assignment, At: time.Now()}
 	r.Result, r.EndedAt = statement.ResultClean, result.At.UTC()

@@ -35,6 +35,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/agent"
 	"github.com/remuda-ci/remuda/internal/host/archive"
 	"github.com/remuda-ci/remuda/internal/host/cachestore"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/cache"
 	"github.com/remuda-ci/remuda/internal/lifecycle/statement"
 	"github.com/remuda-ci/remuda/internal/logkey"
@@ -109,13 +110,14 @@ type Host struct {
 	poll          *time.Timer
 	version       string // of the runner; empty if unknown
 	held          heldCaches
-	used          []archive.Action // by the run that is cleaned up after
-	publicKey     statement.Key    // of the agent; empty before SetIdentity, and if it could not be made
-	refused       proc.ID          // the living worker whose job the hook refused; zero if there is none
-	started       startedJob       // whose worker was last seen
-	watchedWorker atomic.Int64     // pid of the worker whose end is waited for
-	interruptedAt atomic.Int64     // when the cloud reclaims the machine, in Unix nanoseconds; 0 if that is not announced
-	rebalanceAt   atomic.Int64     // when the cloud advised to leave it, likewise
+	used          []archive.Action  // by the run that is cleaned up after
+	mirror        *lifecycle.Mirror // to fetch in the clean-up under way; nil: none
+	publicKey     statement.Key     // of the agent; empty before SetIdentity, and if it could not be made
+	refused       proc.ID           // the living worker whose job the hook refused; zero if there is none
+	started       startedJob        // whose worker was last seen
+	watchedWorker atomic.Int64      // pid of the worker whose end is waited for
+	interruptedAt atomic.Int64      // when the cloud reclaims the machine, in Unix nanoseconds; 0 if that is not announced
+	rebalanceAt   atomic.Int64      // when the cloud advised to leave it, likewise
 }
 
 var _ agent.Host = (*Host)(nil)

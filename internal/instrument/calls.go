@@ -216,6 +216,12 @@ func (g Sources) Branch(ctx context.Context, repository, name, sha string) (_ ca
 	return g.GitHubSources.Branch(ctx, repository, name, sha)
 }
 
+// Mirror implements fleet.GitHubSources.
+func (g Sources) Mirror(ctx context.Context, repository, branch string) (_ lifecycle.Mirror, err error) {
+	defer g.count("mirror", &err)
+	return g.GitHubSources.Mirror(ctx, repository, branch)
+}
+
 // Scaler is a scaler of services whose calls are counted.
 type Scaler struct {
 	services.Scaler

@@ -205,6 +205,11 @@ func (g *GitHub) InstallApp(ctx context.Context, appID int64, publicKey, owner s
 	}, nil)
 }
 
+// ServeGit has git fetch the repositories below a directory, OWNER/NAME.git in lower case.
+func (g *GitHub) ServeGit(ctx context.Context, dir string) error {
+	return g.call(ctx, http.MethodPut, "/_standin/git", map[string]any{"dir": dir}, nil)
+}
+
 // Calls is how often a route was called since the stand-in began.
 type Calls struct {
 	Method string `json:"method"`

@@ -278,7 +278,12 @@ func (s *stage) cacheAttacked(i *instance, attack cacheAttack, first, second str
 // takesBack provisions a run, which must get the host that waits.
 func (s *stage) takesBack(i *instance, runID string) {
 	s.Helper()
-	if again := s.provision(runID, "caching"); again.id != i.id {
+	s.takesBackFrom("caching", i, runID)
+}
+
+func (s *stage) takesBackFrom(pool string, i *instance, runID string) {
+	s.Helper()
+	if again := s.provision(runID, pool); again.id != i.id {
 		s.Fatalf("run %s got %s, not the pooled %s", runID, again.id, i.id)
 	}
 }

@@ -4,6 +4,10 @@ package host_test
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"net"
 	"os"
@@ -65,7 +69,7 @@ aws:
     security_groups: [%s]
 grpc: {addr: "127.0.0.1:0"}
 http: {addr: "127.0.0.1:0"}
-github: {url: "%s/api/v3", token_file: %s}
+github: {url: "%s/api/v3", %s}
 pools:
   default: {resource_classes: [large], standby: clean, idle_time: 1h}
   brief: {resource_classes: [large], standby: clean, idle_time: 2s}
@@ -75,8 +79,12 @@ pools:
   caching: {resource_classes: [large], standby: clean, idle_time: 1h, caches: [{name: go, paths: [~/go/pkg/mod], size_mib: 64, from: [main]}, {name: tools, holds: tools, size_mib: 64, from: [main]}, {name: actions, holds: actions, size_mib: 64, from: [main]}]}
   hot: {resource_classes: [large], standby: listening, idle_time: 1h}
   broken: {resource_classes: [large], pre_runner: %s}
-timeouts: {claim_margin: 1s}
+%stimeouts: {claim_margin: 1s}
 sweeps: {due: 500ms, liveness: 2s}
+`
+
+// mirroring is a pool that takes an App.
+const mirroring = `  mirroring: {resource_classes: [large], standby: clean, idle_time: 1h, caches: [{name: git, holds: git, size_mib: 64, from: [main]}]}
 `
 
 func newStage(t testing.TB, change func(types.Instance, *system)) *stage {
@@ -87,12 +95,25 @@ func newStage(t testing.TB, change func(types.Instance, *system)) *stage {
 // newStageOf is a stage whose machines boot from another image.
 func newStageOf(t testing.TB, layers []string, change func(types.Instance, *system)) *stage {
 	t.Helper()
+	return startStage(t, layers, nil, change)
+}
+
+// newStageOfApp is a stage whose controld is a GitHub App, with the pool mirroring.
+func newStageOfApp(t testing.TB, change func(types.Instance, *system)) *stage {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	check(t, err)
+	return startStage(t, image(t), key, change)
+}
+
+func startStage(t testing.TB, layers []string, app *rsa.PrivateKey, change func(types.Instance, *system)) *stage {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
 	w := newWorld(t)
 	s := &stage{TB: t, ctx: ctx, world: w, account: newAccount(t, w)}
 	s.startGitHub()
-	s.startControld(s.configure())
+	s.startControld(s.configure(app))
 	s.machines = startMachinesOf(t, layers, s.account, w, change)
 	_, err := s.fleet.Refresh(s.ctx, &remudav1.RefreshRequest{})
 	check(t, err)
@@ -123,7 +144,7 @@ func (s *stage) startGitHub() {
 // configuration.
 const authority = "github.pem"
 
-func (s *stage) configure() string {
+func (s *stage) configure(app *rsa.PrivateKey) string {
 	s.Helper()
 	dir := s.TempDir()
 	token, fails, config := filepath.Join(dir, "token"), filepath.Join(dir, "fails"), filepath.Join(dir, "controld.yaml")
@@ -131,9 +152,23 @@ func (s *stage) configure() string {
 	check(s, os.WriteFile(token, []byte("standin\n"), 0o600))
 	check(s, os.WriteFile(fails, []byte("#!/bin/sh\necho 'no such registry mirror' >&2\nexit 3\n"), 0o600))
 	image, subnets, group := s.account.network()
-	text := fmt.Sprintf(settings, region, profile, image, strings.Join(subnets, ", "), group, s.url, token, fails)
+	credentials, pools := "token_file: "+token, ""
+	if app != nil {
+		credentials, pools = s.install(app, filepath.Join(dir, "key.pem")), mirroring
+	}
+	text := fmt.Sprintf(settings, region, profile, image, strings.Join(subnets, ", "), group, s.url, credentials, fails, pools)
 	check(s, os.WriteFile(config, []byte(text), 0o600))
 	return config
+}
+
+// install makes an App with this key, and returns how controld is it.
+func (s *stage) install(app *rsa.PrivateKey, file string) string {
+	s.Helper()
+	public, err := x509.MarshalPKIXPublicKey(app.Public())
+	check(s, err)
+	check(s, s.github.InstallApp(s.ctx, 7, string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public})), "acme"))
+	check(s, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(app)}), 0o600))
+	return "apps: [{app_id: 7, private_key_file: " + file + "}]"
 }
 
 // startControld runs it in the world, where GitHub has the address that is in

@@ -46,7 +46,7 @@ func (hs *Hosts) apply(ctx context.Context, j *op.Recorder, r lifecycle.Record, 
 	if d.StandsBy {
 		d.Standby, token = hs.newStandby(ctx, r)
 	}
-	var kept []string
+	var kept keptCaches
 	if d.Action == lifecycle.ActionRelease {
 		var why string
 		if kept, why = hs.keptCaches(ctx, r); why != "" {
@@ -61,7 +61,7 @@ func (hs *Hosts) apply(ctx context.Context, j *op.Recorder, r lifecycle.Record, 
 		next.Registration = token
 	}
 	if d.Action == lifecycle.ActionRelease {
-		next.KeepCaches = kept
+		next.KeepCaches, next.Mirror = kept.names, kept.mirror
 	}
 	if err := hs.supplyToken(ctx, &next, d.Action); err != nil {
 		return r, err

@@ -20,37 +20,58 @@ const cachesBudget = 3 * time.Second
 
 // keptCaches are the names of the caches that the host's run may change, and why, for the event of the release. It fails
 // closed: what GitHub does not say in time is thrown away. GitHub is asked only in a pool with caches, and about a branch only if that matters.
-func (hs *Hosts) keptCaches(ctx context.Context, r lifecycle.Record) (kept []string, why string) {
+func (hs *Hosts) keptCaches(ctx context.Context, r lifecycle.Record) (kept keptCaches, why string) {
 	specs := hs.Pools[r.Pool].Caches
 	if len(specs) == 0 {
-		return nil, ""
+		return kept, ""
 	}
 	repository, runID := r.JobsRun()
 	if runID == "" || hs.Sources == nil {
-		return nil, "its caches are thrown away: no run is known of its jobs"
+		return kept, "its caches are thrown away: no run is known of its jobs"
 	}
 	ctx, cancel := context.WithTimeout(ctx, cachesBudget)
 	defer cancel()
 	verdict, err := hs.judgeCaches(ctx, specs, repository, runID)
 	if err != nil {
 		if errors.Is(err, lifecycle.ErrNotFound) {
-			return nil, "its caches are thrown away: GitHub has no such run or branch"
+			return kept, "its caches are thrown away: GitHub has no such run or branch"
 		}
 		hs.Log.Warn("caches of a run are thrown away", logkey.Instance, r.InstanceID, logkey.Repository, repository, logkey.Run, runID, logkey.Error, err)
-		return nil, "its caches are thrown away: GitHub did not say whose run it is"
+		return kept, "its caches are thrown away: GitHub did not say whose run it is"
 	}
 	for _, s := range specs {
 		if slices.Contains(r.ThrowCaches, s.Key(repository)) {
 			verdict.throw(s.Name, "an operator dropped it")
 		}
 	}
-	return verdict.kept, verdict.String()
+	kept = keptCaches{names: verdict.kept, mirror: hs.mirror(ctx, r, specs, repository, verdict)}
+	return kept, verdict.String()
+}
+
+// mirror is what the host needs to fetch the run's branch; nil if no cache that holds git is kept, or without a token. Then the cache stays as it is.
+func (hs *Hosts) mirror(ctx context.Context, r lifecycle.Record, specs []cache.Spec, repository string, v cacheVerdict) *lifecycle.Mirror {
+	if !slices.ContainsFunc(specs, func(s cache.Spec) bool { return s.Holds == cache.HoldsGit && slices.Contains(v.kept, s.Name) }) {
+		return nil
+	}
+	m, err := hs.Sources.Mirror(ctx, repository, v.branch)
+	if err != nil {
+		hs.Log.Warn("no token for a host to fetch with", logkey.Instance, r.InstanceID, logkey.Repository, repository, logkey.Error, err)
+		return nil
+	}
+	return &m
+}
+
+// keptCaches is what the record of a released host says of its caches.
+type keptCaches struct {
+	names  []string
+	mirror *lifecycle.Mirror
 }
 
 // cacheVerdict is what is kept and thrown away, with the last reason for each.
 type cacheVerdict struct {
 	kept, thrown       []string
 	keptWhy, thrownWhy string
+	branch             string // of the run
 }
 
 // throw has a cache thrown away that was to be kept.
@@ -67,6 +88,7 @@ func (hs *Hosts) judgeCaches(ctx context.Context, specs []cache.Spec, repository
 	if err != nil {
 		return v, fmt.Errorf("read what run %s was started by: %w", runID, err)
 	}
+	v.branch = run.Branch
 	var branch *cache.Branch
 	for _, s := range specs {
 		keeps, why := policy.KeepsCaches(run, s.From, nil)

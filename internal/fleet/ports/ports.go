@@ -282,6 +282,8 @@ type GitHubSources interface {
 	RunSource(ctx context.Context, repository, runID string) (cache.Source, error)
 	// Branch reads whether a branch is protected and has a commit: ErrNotFound for a branch that there is not.
 	Branch(ctx context.Context, repository, name, sha string) (cache.Branch, error)
+	// Mirror gives what a host needs to fetch a branch of the repository, good for at least 10 minutes.
+	Mirror(ctx context.Context, repository, branch string) (lifecycle.Mirror, error)
 }
 
 // Notices hands out what EC2 announces of machines, ours and others'. Delivery is at least once, in no order.

@@ -81,7 +81,7 @@ func (s *Store) commit(ctx context.Context, v view, c attached, assignment int64
 	if err != nil {
 		return Outcome{}, err
 	}
-	added, err := s.addTo(ctx, c, below)
+	filled, err := s.addTo(ctx, c, below)
 	if err == nil {
 		err = s.measureAll(c)
 	}
@@ -93,37 +93,49 @@ func (s *Store) commit(ctx context.Context, v view, c attached, assignment int64
 	case ctx.Err() != nil:
 		return Outcome{}, ctx.Err()
 	}
+	if filled.Whole {
+		c.Base, below = nil, nil
+	}
 	o, err := s.commitMeasured(ctx, c, below)
 	if c.adds() && o.Committed {
-		o.Reason = fmt.Sprintf("the run has added %d to it: %s", added, o.Reason)
+		o.Reason = fmt.Sprintf("the run has added %d to it: %s", filled.Added, o.Reason)
 	}
 	return o, err
 }
 
-// addTo leaves in the changes of a view what a commit adds to a cache of the kind to which runs only add, and returns how many tools or files that is.
-func (s *Store) addTo(ctx context.Context, c attached, below shownBelow) (int, error) {
+// addTo leaves in the changes of a view what a commit adds to a cache of the kind to which runs only add.
+func (s *Store) addTo(ctx context.Context, c attached, below shownBelow) (Filled, error) {
 	changes := s.o.Mechanism.changes(s.viewDir(c.Key, 0))
-	hadBefore := func(path string) bool {
+	has := func(path string) bool {
 		_, ok := below.find("0/" + path)
 		return ok || c.Image.has(path)
 	}
 	switch {
 	case c.Tools:
-		return keepNewTools(changes, s.o.Mechanism.layered(), hadBefore)
+		added, err := keepNewTools(changes, s.o.Mechanism.layered(), has)
+		return Filled{Added: added}, err
 	case c.ReadOnly:
-		if _, err := os.Lstat(changes); err != nil {
-			return 0, err
-		}
-		if err := tree.Clear(changes, s.ownerOf(true), 0o755); err != nil { // a job that is the agent's own user could have written there
-			return 0, err
-		}
-		added, err := s.o.Fill(ctx, changes, hadBefore)
-		if err != nil {
-			s.log.Warn("not all is added to a cache", logkey.Cache, c.Name, logkey.Reason, err)
-		}
-		return added, nil
+		return s.fill(ctx, c, changes, has)
 	}
-	return 0, nil
+	return Filled{}, nil
+}
+
+func (s *Store) fill(ctx context.Context, c attached, changes string, has func(path string) bool) (Filled, error) {
+	if _, err := os.Lstat(changes); err != nil {
+		return Filled{}, err
+	}
+	if err := tree.Clear(changes, s.ownerOf(true), 0o755); err != nil { // a job that is the agent's own user could have written there
+		return Filled{}, err
+	}
+	below := Below{Has: has}
+	for _, l := range c.Base {
+		below.Dirs = append(below.Dirs, s.path(c.Key, l.ID, "0"))
+	}
+	filled, err := s.o.Fill(ctx, c.Name, changes, below)
+	if err != nil {
+		s.log.Warn("not all is added to a cache", logkey.Cache, c.Name, logkey.Reason, err)
+	}
+	return filled, nil
 }
 
 // measureAll refuses changes that are more than the cache may have.
@@ -185,6 +197,9 @@ func (s *Store) commitMeasured(ctx context.Context, c attached, below shownBelow
 		}
 	}
 	reason := fmt.Sprintf("the run has changed %d files", l.Files)
+	if st.bytes() > c.Size && c.Connected && len(c.Base) > 0 {
+		return Outcome{Name: c.Name, Reason: "it was full, and begins again with the next run"}, s.forget(c.Key)
+	}
 	if st.bytes() > c.Size && c.adds() && l.Files > 0 && len(c.Base) > 0 {
 		// Nothing says what no run needs any more. It begins again with what this run has added, and the next ones add theirs.
 		st.Layers = []layer{l}

@@ -166,6 +166,8 @@ func treeOf(t *testing.T, dir string) string {
 
 func TestReadOnlyOverlaid(t *testing.T) { testReadOnly(t, Overlay{}) }
 
+func TestFilledWholeOverlaid(t *testing.T) { testFilledWhole(t, Overlay{}) }
+
 // TestReadOnlyOfTheImage: what the image has is below what the host has fetched, and belongs to root as that does.
 func TestReadOnlyOfTheImage(t *testing.T) {
 	adds := map[string]string{"actions_checkout/1.tar.gz": "fetched although the image has it", "actions_cache/2.tar.gz": "fetched"}

@@ -14,21 +14,24 @@ func newReadOnlyWorld(t *testing.T, m Mechanism, adds map[string]string) *world 
 	t.Helper()
 	w := newWorld(t, m)
 	w.cache.Name, w.cache.ReadOnly, w.cache.Targets = "actions", true, []string{filepath.Join(w.home, "actionarchivecache")}
-	w.o.Fill = func(_ context.Context, dir string, hadBefore func(path string) bool) (added int, err error) {
+	w.o.Fill = func(_ context.Context, name, dir string, below Below) (f Filled, err error) {
+		if name != w.cache.Name {
+			t.Errorf("filled for %q", name)
+		}
 		for path, content := range adds {
-			if hadBefore(path) {
+			if below.Has(path) {
 				continue
 			}
 			if content == "" {
-				return added, errors.New("the server is away")
+				return f, errors.New("the server is away")
 			}
 			at := filepath.Join(dir, path)
 			if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.WriteFile(at, []byte(content), 0o644)); err != nil {
-				return added, err
+				return f, err
 			}
-			added++
+			f.Added++
 		}
-		return added, nil
+		return f, nil
 	}
 	return w
 }
@@ -98,4 +101,61 @@ func TestReadOnlyThatIsFull(t *testing.T) {
 	w.mustCommit()
 	w.attach()
 	w.wantTree(map[string]string{"a": "a directory", "a/2.tar.gz": adds["a/2.tar.gz"]})
+}
+
+// What is filled can be the whole cache. It begins with the directories of what was there, the newest first.
+func testFilledWhole(t *testing.T, m Mechanism) {
+	adds := map[string]string{"pack/1": "one"}
+	w := newReadOnlyWorld(t, m, adds)
+	w.cache.Connected = true
+	w.attach()
+	w.mustCommit()
+	adds["pack/2"] = "two"
+	w.attach()
+	w.mustCommit()
+	w.o.Fill = func(_ context.Context, _, dir string, below Below) (Filled, error) {
+		var joined string
+		for _, layer := range below.Dirs {
+			for _, name := range []string{"2", "1"} {
+				text, _ := os.ReadFile(filepath.Join(layer, "pack", name)) // each is in one of them
+				joined += string(text)
+			}
+		}
+		if joined != "twoone" {
+			t.Errorf("below are %v, with %q", below.Dirs, joined)
+		}
+		return Filled{Added: 1, Whole: true}, errors.Join(os.Mkdir(filepath.Join(dir, "pack"), 0o755), os.WriteFile(filepath.Join(dir, "pack/3"), []byte(joined), 0o644))
+	}
+	w.attach()
+	w.mustCommit()
+	w.attach()
+	w.wantTree(map[string]string{"pack": "a directory", "pack/3": "twoone"})
+	if err := w.Discard(); err != nil {
+		t.Fatal(err)
+	}
+	if layers, err := filepath.Glob(w.path(w.cache.Key, "*/0")); err != nil || len(layers) != 1 {
+		t.Errorf("layers that are left: %v, %v", layers, err)
+	}
+}
+
+func TestFilledWholeCopied(t *testing.T) { testFilledWhole(t, Copy{}) }
+
+// One whose layers need each other is deleted when it is full, and not begun again with its newest layer.
+func TestConnectedThatIsFull(t *testing.T) {
+	t.Parallel()
+	adds := map[string]string{"pack/1": strings.Repeat("x", 600<<10)}
+	w := newReadOnlyWorld(t, Copy{}, adds)
+	w.cache.Size, w.cache.Connected = 1<<20, true
+	w.attach()
+	w.mustCommit()
+	adds["pack/2"] = strings.Repeat("y", 600<<10)
+	w.attach()
+	if o := w.commit(); o.Committed || o.Bytes != 0 || !strings.Contains(o.Reason, "begins again") {
+		t.Errorf("outcome %+v", o)
+	}
+	if held, err := w.Held(); err != nil || len(held) != 0 {
+		t.Errorf("held: %v, %v", held, err)
+	}
+	w.attach()
+	w.wantTree(map[string]string{})
 }

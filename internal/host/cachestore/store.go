@@ -48,10 +48,27 @@ type Options struct {
 	Mechanism Mechanism
 	// MinimumFree is what Evict keeps free on the disk, in bytes. On a volume of its own it is a tenth of that.
 	MinimumFree uint64
-	// Fill adds files to a read-only cache, in a directory below which none is yet, and returns how many it has added. Of what hadBefore reports
-	// nothing may be added. After an error what is there is kept: each file must be whole. It is required if there is such a cache.
-	Fill   func(ctx context.Context, dir string, hadBefore func(path string) bool) (added int, err error)
+	// Fill adds files to the read-only cache of a name, in a directory below which none is yet. What Below has may not be added, except with
+	// Filled.Whole or where a file takes the place of another. After an error what is there is kept: each file must be whole. It is required if there
+	// is such a cache.
+	Fill   func(ctx context.Context, name, dir string, below Below) (Filled, error)
 	Logger hclog.Logger
+}
+
+// Below is what a read-only cache has before it is filled.
+type Below struct {
+	// Has reports whether there is a file of this path.
+	Has func(path string) bool
+	// Dirs are the directories of its layers, the newest first. Nothing may be changed there.
+	Dirs []string
+}
+
+// Filled is what became of filling a cache.
+type Filled struct {
+	// Added is how many it has added.
+	Added int
+	// Whole: what is added is the whole cache, and what was below is not needed any more.
+	Whole bool
 }
 
 // Store is the caches of one host. Only one process at a time may change it.
@@ -88,6 +105,8 @@ type Cache struct {
 	Tools bool `json:"tools,omitempty"`
 	// ReadOnly: jobs can only read it, and a commit adds what Options.Fill adds. It has one target, and belongs to the calling user.
 	ReadOnly bool `json:"readOnly,omitempty"`
+	// Connected: the layers of a read-only cache need each other, so that one that is too large is deleted instead of begun again with the newest.
+	Connected bool `json:"connected,omitempty"`
 	// ImageDir is the directory of what the image has of it, for the views of overlayfs. It need not be there.
 	ImageDir string `json:"imageDir,omitempty"`
 	// Size is the most that a committed state may have, in bytes.
@@ -96,7 +115,8 @@ type Cache struct {
 	Keep time.Duration `json:"keep"`
 }
 
-// adds reports whether commits add to the cache, and change nothing of what is there. Then each layer is sound without the others.
+// adds reports whether commits add to the cache, and change nothing of what is there. Then each layer is sound without the others, unless the cache is
+// Connected.
 func (c Cache) adds() bool { return c.Tools || c.ReadOnly }
 
 var validKey = regexp.MustCompile(`^[0-9a-f]{16}$`)
@@ -255,6 +275,15 @@ func (s *Store) Remove(key string) error {
 		return fmt.Errorf("delete cache %s: %w", key, err)
 	}
 	return nil
+}
+
+// Has reports whether there is a committed state of a cache.
+func (s *Store) Has(key string) bool {
+	if !validKey.MatchString(key) {
+		return false
+	}
+	_, err := os.Lstat(s.path(key, currentFile))
+	return err == nil
 }
 
 // forget deletes the state of a cache: without it it is no cache any more, also if the rest cannot be deleted. The next Discard deletes that.

@@ -51,15 +51,18 @@ const (
 	HoldsTools Holds = "tools" // the tool cache of the runner, which setup actions fill
 	// HoldsActions is the archives of the actions that jobs use. The host fetches them, and jobs can only read them.
 	HoldsActions Holds = "actions"
+	// HoldsGit is a mirror of the repository. The host fetches it, and jobs can only read it.
+	HoldsGit Holds = "git"
 )
 
 // AllHolds lists all of them, the default first.
-var AllHolds = []Holds{HoldsFiles, HoldsTools, HoldsActions}
+var AllHolds = []Holds{HoldsFiles, HoldsTools, HoldsActions, HoldsGit}
 
 // Where jobs see the caches that are in a place of their own.
 const (
 	ToolsPath   = "~/hostedtoolcache"
 	ActionsPath = "~/actionarchivecache"
+	GitPath     = "~/gitmirror"
 )
 
 // Spec is a cache as a pool declares it.
@@ -89,7 +92,7 @@ func (s Spec) Validate() error {
 	case !nameForm.MatchString(s.Name):
 		return fmt.Errorf("name %.40q is not 1 to 32 of a-z, 0-9 and -, a letter first", s.Name)
 	case s.Holds != "" && !slices.Contains(AllHolds, s.Holds):
-		return fmt.Errorf("holds %.40q is not one of %s, %s and %s", s.Holds, HoldsFiles, HoldsTools, HoldsActions)
+		return fmt.Errorf("holds %.40q is not one of %s, %s, %s and %s", s.Holds, HoldsFiles, HoldsTools, HoldsActions, HoldsGit)
 	case s.ownPath() != "" && len(s.Paths) > 0:
 		return fmt.Errorf("paths has %d directories, and a cache that holds %s is in %s: leave them out", len(s.Paths), s.Holds, s.ownPath())
 	case s.ownPath() == "" && (len(s.Paths) == 0 || len(s.Paths) > MaxPaths):
@@ -98,6 +101,8 @@ func (s Spec) Validate() error {
 		return fmt.Errorf("size %d is not between %d and %d bytes", s.Size, MinSize, uint64(MaxSize))
 	case s.Scope != "" && !slices.Contains(Scopes, s.Scope):
 		return fmt.Errorf("scope %.40q is neither %s nor %s", s.Scope, ScopeRepository, ScopeOwner)
+	case s.Holds == HoldsGit && s.Scope == ScopeOwner:
+		return fmt.Errorf("scope is %s, and a cache that holds %s is the mirror of one repository: write %s", s.Scope, s.Holds, ScopeRepository)
 	case s.Keep != 0 && (s.Keep < MinKeep || s.Keep > MaxKeep):
 		return fmt.Errorf("keep %s is not between %s and %s", s.Keep, MinKeep, MaxKeep)
 	case len(s.From) > MaxPatterns:
@@ -181,6 +186,8 @@ func (s Spec) ownPath() string {
 		return ToolsPath
 	case HoldsActions:
 		return ActionsPath
+	case HoldsGit:
+		return GitPath
 	}
 	return ""
 }

@@ -199,3 +199,12 @@ func (p SourcesPort) Branch(_ context.Context, repository, _, sha string) (branc
 	})
 	return branch, err
 }
+
+// Mirror implements ports.GitHubSources.
+func (p SourcesPort) Mirror(_ context.Context, repository, branch string) (m lifecycle.Mirror, err error) {
+	err = GitHubPort(p).call("create token", func() error {
+		m = lifecycle.Mirror{URL: "https://github/" + repository + ".git", Branch: branch, Token: "token", ExpiresAt: p.w.Now.Add(time.Hour)}
+		return nil
+	})
+	return m, err
+}

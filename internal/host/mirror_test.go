@@ -1,0 +1,126 @@
+package host_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/cgi"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/remuda-ci/remuda/internal/agent"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/cache"
+)
+
+// gitAt runs git in a directory, without the settings of a user.
+func gitAt(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command("git", args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1",
+		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@a", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@a")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("git %v: %v\n%s", args, err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// endRunWithMirror ends a run that may write, with a token to fetch with, or one that may not.
+func (b *bed) endRunWithMirror(m *lifecycle.Mirror) {
+	b.Helper()
+	b.check(b.Stop(context.Background()))
+	b.until("the listener ends", func(s agent.Observed) bool { return s.Listener.Phase == agent.ListenerExited })
+	b.check(os.Remove(b.path("runner/.runner")))
+	c := agent.CleanUp{Assignment: 8, Mirror: m}
+	if m != nil {
+		c.KeepCaches = "git"
+	}
+	b.check(b.Clean(context.Background(), c))
+	s := b.until("the clean-up ends", func(s agent.Observed) bool { return s.Cleaned.Phase != agent.PhaseRunning })
+	if s.Cleaned.Phase != agent.PhaseOK {
+		b.Fatalf("the clean-up failed: %s", s.Cleaned.Detail)
+	}
+}
+
+// TestMirrorOfARepository: after a trusted run the host fetches its branch with the token of the release, and the next job takes its objects from there.
+func TestMirrorOfARepository(t *testing.T) {
+	t.Parallel()
+	server, work := t.TempDir(), t.TempDir()
+	gitAt(t, server, "init", "-q", "--bare", "acme/app.git")
+	gitAt(t, work, "init", "-q")
+	gitAt(t, work, "commit", "-q", "--allow-empty", "-m", "first")
+	gitAt(t, work, "push", "-q", filepath.Join(server, "acme/app.git"), "HEAD:refs/heads/main")
+	sha := gitAt(t, work, "rev-parse", "HEAD")
+	backend := &cgi.Handler{Path: gitAt(t, server, "--exec-path") + "/git-http-backend", Env: []string{"GIT_PROJECT_ROOT=" + server, "GIT_HTTP_EXPORT_ALL=1"}}
+	github := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, password, _ := r.BasicAuth(); password != "ghs_t0ken" {
+			http.Error(w, "Repository not found.", http.StatusNotFound)
+			return
+		}
+		backend.ServeHTTP(w, r)
+	}))
+	defer github.Close()
+
+	spec := cache.Spec{Name: "git", Holds: cache.HoldsGit, Size: 64 << 20}
+	b := newCachingBed(t, spec)
+	template := "GIT_TEMPLATE_DIR=" + b.path("home/gitmirror/template") + "\n"
+	mirror := &lifecycle.Mirror{URL: github.URL + "/acme/app.git", Branch: "main", Token: "ghs_t0ken"}
+	runWithout := func(why string) {
+		t.Helper()
+		b.runWith("acme/app")
+		if env := b.read("env-listener"); strings.Contains(env, "GIT_TEMPLATE_DIR") {
+			t.Errorf("%s the listener has %s", why, env)
+		}
+	}
+	runWithout("without a mirror")
+	b.endRunWithMirror(nil)
+	runWithout("after a run that may write nothing")
+	b.endRunWithMirror(&lifecycle.Mirror{URL: mirror.URL, Branch: "main", Token: "ghs_other"})
+	runWithout("after a token that may not read it")
+	b.endRunWithMirror(mirror)
+
+	b.runWith("acme/app")
+	if env := b.read("env-listener"); !strings.Contains(env, template) || strings.Contains(env, "ghs_") {
+		t.Errorf("the environment of the listener is %s", env)
+	}
+	job := t.TempDir()
+	gitAt(t, job, "init", "-q", "--template", b.path("home/gitmirror/template"), ".")
+	if kind := gitAt(t, job, "cat-file", "-t", sha); kind != "commit" {
+		t.Errorf("a job has %s of the commit", kind)
+	}
+	err := filepath.WalkDir(filepath.Dir(b.dir), func(path string, d os.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if strings.Contains(string(data), "ghs_") {
+			t.Errorf("%s has a token", path)
+		}
+		return err
+	})
+	b.check(err)
+	b.endRunWithMirror(nil)
+
+	b.runWith("acme/app", spec.Key("acme/app"))
+	if env := b.read("env-listener"); strings.Contains(env, "GIT_TEMPLATE_DIR") {
+		t.Errorf("with a mirror that is dropped the listener has %s", env)
+	}
+	b.endRunWithMirror(nil)
+}
+
+// TestTokenThatIsLeft: a token that a killed clean-up has left is no part of the next one, which has none.
+func TestTokenThatIsLeft(t *testing.T) {
+	t.Parallel()
+	b := newCachingBed(t, cache.Spec{Name: "git", Holds: cache.HoldsGit, Size: 64 << 20})
+	b.runWith("acme/app")
+	b.check(os.WriteFile(b.path("state/tasks/clean.mirror"), []byte(`{"url":"http://127.0.0.1:1/acme/app.git","branch":"main","token":"ghs_1"}`), 0o600))
+	b.endRunWithMirror(nil)
+	if _, err := os.Stat(b.path("state/tasks/clean.mirror")); !os.IsNotExist(err) {
+		t.Errorf("the file of the token: %v", err)
+	}
+}
