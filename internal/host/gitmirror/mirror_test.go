@@ -25,7 +25,7 @@ const token = "ghs_t0ken"
 
 // world is a repository on a server of git itself, and its mirror on a host.
 type world struct {
-	*testing.T
+	testing.TB
 	dir      string // of everything
 	url      string
 	asked    atomic.Int32
@@ -34,8 +34,8 @@ type world struct {
 	random   *rand.ChaCha8
 }
 
-func newWorld(t *testing.T) *world {
-	w := &world{T: t, dir: t.TempDir(), random: rand.NewChaCha8([32]byte{})}
+func newWorld(t testing.TB) *world {
+	w := &world{TB: t, dir: t.TempDir(), random: rand.NewChaCha8([32]byte{})}
 	w.git(w.dir, "init", "-q", "--bare", "acme/app.git")
 	w.git(w.dir, "init", "-q", "work")
 	backend := &cgi.Handler{
@@ -80,7 +80,7 @@ func (w *world) commit(branch string) string {
 	data := make([]byte, 100_000)
 	_, _ = w.random.Read(data) // it does not fail
 	n, _ := filepath.Glob(repository + "/file-*")
-	check(w.T, os.WriteFile(filepath.Join(repository, fmt.Sprintf("file-%d", len(n))), append([]byte(branch+strconv.Itoa(len(n))), data...), 0o600))
+	check(w.TB, os.WriteFile(filepath.Join(repository, fmt.Sprintf("file-%d", len(n))), append([]byte(branch+strconv.Itoa(len(n))), data...), 0o600))
 	w.git(repository, "add", "-A")
 	w.git(repository, "commit", "-q", "-m", "one more")
 	w.git(repository, "push", "-q", "-f", filepath.Join(w.dir, "acme/app.git"), "HEAD:refs/heads/"+branch)
@@ -100,11 +100,11 @@ func (w *world) mirror(branch string) gitmirror.Mirror {
 func (w *world) fetch(m gitmirror.Mirror) (gitmirror.Change, error) {
 	w.Helper()
 	layer, err := os.MkdirTemp(w.dir, "layer-")
-	check(w.T, err)
+	check(w.TB, err)
 	c, err := m.Fetch(w.Context(), w.layers, layer)
 	if err != nil || c.Packs == 0 {
 		left, readErr := os.ReadDir(layer)
-		check(w.T, readErr)
+		check(w.TB, readErr)
 		if len(left) > 0 {
 			w.Errorf("after %+v, %v the layer has %v", c, err, left)
 		}
@@ -114,8 +114,8 @@ func (w *world) fetch(m gitmirror.Mirror) (gitmirror.Change, error) {
 		w.layers = nil
 	}
 	w.layers = append([]string{layer}, w.layers...)
-	check(w.T, os.RemoveAll(w.at()))
-	check(w.T, os.MkdirAll(w.at(), 0o755))
+	check(w.TB, os.RemoveAll(w.at()))
+	check(w.TB, os.MkdirAll(w.at(), 0o755))
 	for i := len(w.layers) - 1; i >= 0; i-- {
 		if out, err := exec.Command("cp", "-a", w.layers[i]+"/.", w.at()).CombinedOutput(); err != nil {
 			w.Fatalf("%v: %s", err, out)
@@ -127,7 +127,7 @@ func (w *world) fetch(m gitmirror.Mirror) (gitmirror.Change, error) {
 func (w *world) mustFetch(branch string) gitmirror.Change {
 	w.Helper()
 	c, err := w.fetch(w.mirror(branch))
-	check(w.T, err)
+	check(w.TB, err)
 	return c
 }
 
@@ -136,6 +136,17 @@ func (w *world) mustFetch(branch string) gitmirror.Change {
 func (w *world) job(sha string, depth int) int {
 	w.Helper()
 	dir := w.TempDir()
+	w.fetchOfJob(sha, depth, dir)
+	kB := w.kBOf(dir)
+	w.git(dir, "checkout", "-q", "--detach", "refs/remotes/origin/main")
+	w.git(dir, "fsck", "--strict", "--no-dangling")
+	w.git(dir, "log", "-p", "--format=%H")
+	w.Logf("depth %d: %d kB", depth, kB)
+	return kB
+}
+
+func (w *world) fetchOfJob(sha string, depth int, dir string) {
+	w.Helper()
 	w.Setenv("GIT_TEMPLATE_DIR", filepath.Join(w.at(), gitmirror.Template))
 	w.git(dir, "init", "-q")
 	args := []string{"-c", "http.extraHeader=Authorization: Basic eDpnaHNfdDBrZW4=", "fetch", "-q", "--no-tags", "--prune"}
@@ -143,26 +154,21 @@ func (w *world) job(sha string, depth int) int {
 		args = append(args, "--depth="+strconv.Itoa(depth))
 	}
 	w.git(dir, append(args, w.url, "+"+sha+":refs/remotes/origin/main")...)
-	w.git(dir, "checkout", "-q", "--detach", "refs/remotes/origin/main")
-	check(w.T, os.Unsetenv("GIT_TEMPLATE_DIR"))
-	w.git(dir, "fsck", "--strict", "--no-dangling")
-	w.git(dir, "log", "-p", "--format=%H")
-	var kB, files int
+	check(w.TB, os.Unsetenv("GIT_TEMPLATE_DIR"))
+}
+
+func (w *world) kBOf(dir string) (kB int) {
+	w.Helper()
 	for line := range strings.Lines(w.git(dir, "count-objects", "-v")) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
-		n, _ := strconv.Atoi(value)
-		switch name {
-		case "size", "size-pack":
+		if n, err := strconv.Atoi(value); err == nil && (name == "size" || name == "size-pack") {
 			kB += n
-		case "count", "in-pack":
-			files += n
 		}
 	}
-	w.Logf("depth %d: %d objects, %d kB", depth, files, kB)
 	return kB
 }
 
-func check(t *testing.T, err error) {
+func check(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
