@@ -25,7 +25,7 @@ func (l *life) keepCaches() {
 		return cache.Spec{Name: name, Paths: []string{"~/" + name}, Size: 1 << 30, Scope: scope}
 	}
 	for name, caches := range map[string][]cache.Spec{
-		"default": {spec("go", cache.ScopeRepository), spec("npm", cache.ScopeRepository)},
+		"default": {spec("go", cache.ScopeRepository), {Name: "git", Holds: cache.HoldsGit, Size: 1 << 30}},
 		"owner":   {spec("go", cache.ScopeRepository), spec("tools", cache.ScopeOwner)},
 	} {
 		p := l.Pools[name]

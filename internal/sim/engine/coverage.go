@@ -130,6 +130,7 @@ const (
 	MarkClaimedResting = "host: claimed while it rested"
 	MarkCacheKept      = "cache: a view became the cache"
 	MarkCacheThrown    = "cache: a release threw views away"
+	MarkToken          = "cache: a host had a token to fetch with"
 	MarkCacheDropped   = "cache: an operator dropped it"
 	MarkCacheSeen      = "cache: a run saw what an earlier one wrote"
 	MarkTakeover       = "request: carried on by a sweep"
@@ -149,7 +150,7 @@ const (
 var allMarks = []string{
 	MarkReady, MarkShort, MarkReleased, MarkReused, MarkBound, MarkJobDone, MarkRefused, MarkDrained, MarkAssigned,
 	MarkHotReady, MarkHookWaits, MarkUnclaimed, MarkClaimedWarm, MarkClaimedResting,
-	MarkCacheKept, MarkCacheThrown, MarkCacheDropped, MarkCacheSeen,
+	MarkCacheKept, MarkCacheThrown, MarkToken, MarkCacheDropped, MarkCacheSeen,
 	MarkTakeover, MarkLeak, MarkSelfEnded, MarkRestarted, MarkOverlap,
 	MarkWorked, MarkWorkLost, MarkScaledIn, MarkPoolJob, MarkFound, MarkListed,
 }

@@ -33,6 +33,7 @@ func (w *Watcher) cachesWritten(l *history, before, after lifecycle.Record) {
 			w.Mark(engine.MarkCacheThrown)
 		}
 	}
+	w.checkToken(l, after)
 	if said, ok := l.verdicts[after.Assignment]; ok && after.Releasing() {
 		said.still = after.KeepCaches
 		l.verdicts[after.Assignment] = said
@@ -40,6 +41,21 @@ func (w *Watcher) cachesWritten(l *history, before, after lifecycle.Record) {
 	if !before.Pooled() && after.Pooled() {
 		w.checkListed(l, after)
 	}
+}
+
+// checkToken checks who has a token for the mirror of a repository.
+func (w *Watcher) checkToken(l *history, r lifecycle.Record) {
+	if r.Mirror == nil {
+		return
+	}
+	run := l.verdicts[r.Assignment].run
+	switch {
+	case !r.Releasing():
+		w.Broken(RuleForeignToken, "%s is %s and has a token for %s", r.HostKey, r.Condition(), r.Mirror.URL)
+	case !w.Trusted(run) || r.Mirror.URL != "https://github/"+run.Repository+".git":
+		w.Broken(RuleForeignToken, "%s has a token for %s after run %s of %s", r.HostKey, r.Mirror.URL, run.ID, run.Repository)
+	}
+	w.Mark(engine.MarkToken)
 }
 
 // checkListed checks that the record of a host that is pooled lists what the host has.
