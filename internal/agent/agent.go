@@ -54,6 +54,8 @@ type Agent struct {
 	refusedWorker int
 	refusedSince  time.Time
 	blindErr      error
+	// steppedAt is when the last step began, by the host's wall clock; zero: none did.
+	steppedAt time.Time
 
 	poller     recordPoller
 	effects    effects
@@ -105,6 +107,7 @@ func (o *Options) setDefaults() {
 // something changed or a heartbeat is due. It returns when to call it again at the latest; sooner is always
 // fine. over is true once the host has been powered off. now is the time of the host's own clock.
 func (a *Agent) Step(ctx context.Context, now time.Time) (next time.Time, over bool) {
+	a.expectResume(now)
 	a.observe(ctx, now)
 	a.expectRelease(now)
 	a.expectClaim(now)

@@ -46,6 +46,9 @@ const (
 	// LongestStep is how long a step may take by its own deadlines: an observation, a read, an effect and a
 	// report. A watchdog that is fed by steps must wait at least twice as long.
 	LongestStep = observeTimeout + callTimeout + EffectTimeout + callTimeout
+	// asleepAfter is how long after one step the next shows that the agent did not run in between: its machine was hibernated. An agent that
+	// runs makes a step with each heartbeat at least.
+	asleepAfter = 2 * LongestStep
 	// storeBackoffCap is the longest pause between calls to a failing store. Once the store is back, hosts
 	// report again well within the 60 s after which they count as silent.
 	storeBackoffCap = 10 * time.Second

@@ -10,7 +10,7 @@ import (
 // even while the store is unavailable. It holds no secret, and nothing that can be observed on the host.
 type Memory struct {
 	BootID string `json:"bootId,omitempty"`
-	// StartedAt is when the agent first started in this boot.
+	// StartedAt is when the agent first started in this boot, or went on after its machine was hibernated.
 	StartedAt time.Time `json:"startedAt,omitzero"`
 	// ClockOffset is how far the store's clock is ahead of the host's.
 	ClockOffset time.Duration `json:"clockOffset,omitempty"`

@@ -42,7 +42,7 @@ func (a *Agent) read(ctx context.Context, now time.Time) {
 	consistent := a.poller.consistent
 	r, at, err := a.o.Store.Record(ctx, consistent)
 	if !at.IsZero() {
-		a.setClock(at.Sub(now))
+		a.setClock(now, at.Sub(now))
 	}
 	switch {
 	case err == nil:
@@ -57,7 +57,7 @@ func (a *Agent) read(ctx context.Context, now time.Time) {
 }
 
 // setClock adopts the store's clock. Small differences are the duration of the call and the store's rounding.
-func (a *Agent) setClock(offset time.Duration) {
+func (a *Agent) setClock(now time.Time, offset time.Duration) {
 	if (offset - a.memory.ClockOffset).Abs() < offsetSlack {
 		return
 	}
@@ -66,6 +66,9 @@ func (a *Agent) setClock(offset time.Duration) {
 	a.observed = a.observed.shifted(moved)
 	a.poller.awaySince = shift(a.poller.awaySince, moved)
 	a.memory = a.memory.clockMoved(moved)
+	if moved >= asleepAfter { // the host's clock stood still with its machine
+		a.resumed(a.storeTime(now))
+	}
 }
 
 // accept adopts a record that is not older than the one seen last. An older one is a late answer of the store, unless
@@ -137,14 +140,43 @@ func (a *Agent) expectClaim(now time.Time) {
 	a.poller.jobWaits = waits
 }
 
-// expectChange forgets what an idle host knew before it booted again: its machine may have been stopped long after its deadline was
-// read, and is started for a run. Until the host has read its record it waits as long as a new one. One that an operator holds is not
-// stopped, and stays held.
+// expectChange forgets what an idle host knew before it booted again: see forgetIdle.
 func (a *Agent) expectChange(bootID string) {
-	r := a.poller.record
-	if r != nil && r.State == lifecycle.StateIdle && r.Hold.IsZero() && a.memory.BootID != "" && a.memory.BootID != bootID {
-		a.poller.record, a.poller.consistent = nil, true
+	if a.memory.BootID != "" && a.memory.BootID != bootID {
+		a.forgetIdle()
 	}
+}
+
+// expectResume does the same in the middle of a boot, once the machine was hibernated, and reads at once. Only the wall clock shows that: timers and
+// the monotonic clock stand still while a machine sleeps.
+func (a *Agent) expectResume(now time.Time) {
+	now = now.Round(0)
+	if !a.steppedAt.IsZero() && now.Sub(a.steppedAt) >= asleepAfter {
+		a.log.Info("no step for long: the machine was hibernated", logkey.Since, a.steppedAt)
+		a.resumed(a.storeTime(now))
+		a.poller.nextRead = now
+	}
+	a.steppedAt = now
+}
+
+// resumed has an idle host wait for its record as after a boot, from now on.
+func (a *Agent) resumed(now time.Time) {
+	if a.forgetIdle() {
+		a.memory.StartedAt = now
+	}
+}
+
+// forgetIdle forgets what an idle host knew of its record: its machine may have been stopped long after its deadline was read, and is
+// started for a run. Until the host has read its record it waits as long as a new one. One that an operator holds is not stopped, and stays
+// held. It reports whether the host is idle.
+func (a *Agent) forgetIdle() bool {
+	r := a.poller.record
+	idle := r != nil && r.State == lifecycle.StateIdle && r.Hold.IsZero()
+	if idle {
+		a.poller.record, a.poller.consistent = nil, true
+		a.reporter.nextReport = time.Time{} // there is none before the record is read
+	}
+	return idle
 }
 
 // readFailed backs off. The runner is not touched: an unavailable store says nothing about the run.
