@@ -115,7 +115,7 @@ func ec2Pools(c *config.Config, in *inputs.Inputs) map[string]ec2.Pool {
 			Images: e.Images, Subnets: e.Subnets, SecurityGroups: e.SecurityGroups, RootVolumeGiB: e.RootVolumeGiB,
 			IOPS: e.IOPS, ThroughputMiB: e.ThroughputMiB, KMSKeyID: e.KMSKeyID, CPUBaseline: e.CPUBaseline,
 			Burstable: e.Burstable != nil && *e.Burstable, Tags: e.Tags, Privileged: p.Privileged,
-			JobsReadMetadata: p.JobsReadMetadata, PreRunner: in.PreRunner[name], PostRelease: in.PostRelease[name], Caches: p.CacheSpecs(),
+			HibernateMiB: c.HibernateMiB(name), JobsReadMetadata: p.JobsReadMetadata, PreRunner: in.PreRunner[name], PostRelease: in.PostRelease[name], Caches: p.CacheSpecs(),
 		}
 	}
 	return pools

@@ -65,6 +65,7 @@ func TestEveryOptionIsFilled(t *testing.T) {
 		takesApp    = "it takes an App"
 		ofSnapshots = "it is for a fleet that is read from a file"
 		ofTurn      = "each turn fills it in"
+		hasSpot     = "a pool with spot hosts does not hibernate"
 		hasCaches   = "a pool with caches is not privileged; the pool docker is"
 	)
 	if err := inAWS.d.ready(t.Context()); err == nil {
@@ -96,8 +97,8 @@ func TestEveryOptionIsFilled(t *testing.T) {
 		"rule":         {inAWS.fleet.Jobs.Rules[0], nil},
 		"pool":         {inAWS.fleet.Pools["default"], map[string]string{"Privileged": hasCaches}},
 		"pool here":    {local.fleet.Pools["default"], map[string]string{"Privileged": hasCaches}},
-		"policy":       {inAWS.fleet.Pools["default"].Policy, map[string]string{"Cloud": "EC2"}},
-		"policy here":  {local.fleet.Pools["default"].Policy, map[string]string{"KeepsTrust": "no job has the credentials of a machine"}},
+		"policy":       {inAWS.fleet.Pools["default"].Policy, map[string]string{"Cloud": "EC2", "Hibernates": hasSpot}},
+		"policy here":  {local.fleet.Pools["default"].Policy, map[string]string{"KeepsTrust": "no job has the credentials of a machine", "Hibernates": hasSpot}},
 		"warm":         {*inAWS.fleet.Pools["default"].Warm, nil},
 		"warm policy":  {inAWS.fleet.Pools["default"].Warm.Policy, map[string]string{"Maximum": "it is the pool's", "Key": "it is minimum_idle"}},
 		"stopped":      {*inAWS.fleet.Pools["default"].Stopped, nil},
@@ -145,7 +146,7 @@ func TestEveryOptionIsFilled(t *testing.T) {
 		"agent":           {local.agent(), map[string]string{"InstanceID": "the machine's", "HostKey": "the machine's"}},
 		"tables":          {inAWS.store, map[string]string{"Now": ofTests}},
 		"EC2":             {inAWS.aws.compute, map[string]string{"Rates": defaults, "Now": ofTests}},
-		"EC2 pool":        {inAWS.aws.compute.Pools["default"], map[string]string{"Privileged": hasCaches}},
+		"EC2 pool":        {inAWS.aws.compute.Pools["default"], map[string]string{"Privileged": hasCaches, "HibernateMiB": hasSpot}},
 		"queues":          {inAWS.aws.queue, map[string]string{"Visibility": defaults}},
 		"notices":         {*inAWS.aws.notices, nil},
 	} {

@@ -301,6 +301,8 @@ var keyRows = []keyRow{
 	{key: "pools.<name>.stopped.schedules[].cron", value: "\"* * 7 * * *\"", with: withStopped, got: ofStopped(func(p fleet.WarmPool) any { return p.Policy.Schedules[0].Cron }), want: "* * 7 * * *"},
 	{key: "pools.<name>.stopped.schedules[].time_zone", value: "Europe/Berlin", with: withStopped, got: ofStopped(func(p fleet.WarmPool) any { return p.Policy.Schedules[0].TimeZone }), want: "Europe/Berlin"},
 	{key: "pools.<name>.stopped.schedules[].idle_count", value: "3", with: withStopped, got: ofStopped(func(p fleet.WarmPool) any { return p.Policy.Schedules[0].IdleCount }), want: 3},
+	{key: "pools.<name>.stopped.hibernate", value: "true", with: "pools: {default: {usage_classes: [on-demand], resource_classes: [large], stopped: {maximum: 1}}}", aws: true,
+		got: both(ofPolicy(func(p lifecycle.Policy) any { return p.Hibernates }), ofEC2(func(p ec2.Pool) any { return p.HibernateMiB > 0 })), want: twice(true)},
 	{key: "pools.<name>.stopped.time", value: "8h", with: "pools: {default: {stopped: {maximum: 1}}}", got: ofPolicy(func(p lifecycle.Policy) any { return p.StoppedTime }), want: 8 * time.Hour},
 	{key: "pools.<name>.max_age", value: "4h", got: ofPolicy(func(p lifecycle.Policy) any { return p.MaxAge }), want: 4 * time.Hour},
 	{key: "pools.<name>.drift", value: "ignore", got: ofPolicy(func(p lifecycle.Policy) any { return p.Drift }), want: lifecycle.DriftIgnore},

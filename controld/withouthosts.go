@@ -68,7 +68,7 @@ func (noHosts) List(context.Context, lifecycle.PageOf) (lifecycle.Page[lifecycle
 	return lifecycle.Page[lifecycle.Machine]{}, nil
 }
 
-func (noHosts) Stop(context.Context, string) error { return errNoHosts }
+func (noHosts) Stop(context.Context, string, bool) error { return errNoHosts }
 
 func (noHosts) Start(context.Context, string) error { return errNoHosts }
 

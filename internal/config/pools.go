@@ -41,6 +41,7 @@ func (c *Config) Policy(pool string) lifecycle.Policy {
 	}
 	if s := p.Stopped; s != nil {
 		policy.StoppedMaximum, policy.StopsFresh, policy.StoppedTime = s.Maximum-s.fresh(), s.fresh() > 0, s.Time
+		policy.Hibernates = s.Hibernate
 	}
 	if w := p.Ahead(); w != nil {
 		policy.WarmTime = max(w.WarmTime, t.Creation)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/config/strictyaml"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/statement"
 )
 
 const (
@@ -20,6 +21,9 @@ type Stopped struct {
 	Maximum int `yaml:"maximum"`
 	// Time is how long a stopped host waits for a run. What is shorter than a night starts each morning cold.
 	Time time.Duration `yaml:"time"`
+	// Hibernate has the memory of a host written to its root volume when it is stopped, so that a start goes on where it was.
+	// Only hosts that were launched with it can be hibernated.
+	Hibernate bool `yaml:"hibernate"`
 	// Minimum of the maximum are stopped at any time and serve any repository, since no run has used them.
 	// They are launched for that, as ResourceClass and InstanceTypes say.
 	Minimum       int      `yaml:"minimum"`
@@ -84,7 +88,49 @@ func (c *Config) validateStopped(at strictyaml.Place, pool string) {
 	if len(p.UsageClasses) > 0 && !slices.Contains(p.UsageClasses, lifecycle.UsageOnDemand) {
 		at.Errorf("is for on-demand hosts, since EC2 does not stop spot ones, and the pool has none; leave it out, or add on-demand to usage_classes")
 	}
+	c.validateHibernate(at.At("hibernate"), pool)
 	c.validateFresh(at, pool)
+}
+
+// What EC2 needs to hibernate a host ("Prerequisites for EC2 instance hibernation"): at most 150 GiB of memory, and room for that on the
+// root volume beside all else.
+const (
+	maxHibernatedMiB = 150 << 10
+	hibernateRoomGiB = 8
+)
+
+// HibernateMiB is the most memory that a host of a pool may have so that it can be hibernated; 0: it is not hibernated. There must be an AWS section.
+func (c *Config) HibernateMiB(pool string) int {
+	if s := c.Pools[pool].Stopped; s == nil || !s.Hibernate {
+		return 0
+	}
+	return min(maxHibernatedMiB, max(c.PoolEC2(pool).RootVolumeGiB-hibernateRoomGiB, 1)<<10)
+}
+
+// validateHibernate checks that EC2 can hibernate the hosts that the pool launches.
+func (c *Config) validateHibernate(at strictyaml.Place, pool string) {
+	p := c.Pools[pool]
+	switch {
+	case !p.Stopped.Hibernate:
+		return
+	case c.Backend() == BackendLocal:
+		at.Errorf("is for hosts in EC2, and there is no aws section; leave it out")
+		return
+	case slices.Contains(c.PoolUsageClasses(pool), lifecycle.UsageSpot):
+		at.Errorf("is for pools without spot hosts, which EC2 would hibernate in place of ending them; write usage_classes: [on-demand], or leave it out")
+	case p.Reset == statement.LevelRootVolume:
+		at.Errorf("is refused with reset: root-volume, since the memory of a host is written to the root volume that it was launched with; leave out one of the two")
+	}
+	most := c.HibernateMiB(pool)
+	for _, name := range c.PoolResourceClasses(pool) {
+		switch least := c.ResourceClasses[name].MemoryMiB; {
+		case least > maxHibernatedMiB:
+			at.Errorf("is for hosts with at most %d MiB of memory, and those of class %s have %d; name others in resource_classes, or leave it out", maxHibernatedMiB, name, least)
+		case least > most:
+			at.Errorf("needs room for the memory of a host on its root volume: class %s has at least %d MiB; write a root_volume_gib of at least %d, or name smaller classes in resource_classes",
+				name, least, (least+1023)>>10+hibernateRoomGiB)
+		}
+	}
 }
 
 // validateFresh checks the hosts that are launched to be stopped.

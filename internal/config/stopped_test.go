@@ -53,3 +53,31 @@ func TestStoppedRules(t *testing.T) {
 		t.Run(name, func(t *testing.T) { refuses(t, token+"pools:\n  x: "+test.pool+"\n", test.want) })
 	}
 }
+
+// TestHibernateRules: hosts are hibernated only where EC2 can do it for all that the pool launches.
+func TestHibernateRules(t *testing.T) {
+	const here, inAWS = "", "aws: {region: eu-west-1, instance_profile: h, ec2: {images: {x86_64: ami-12345678}, subnets: [subnet-12345678], security_groups: [sg-12345678]}}\n"
+	for name, test := range map[string]struct{ where, pool, want string }{
+		"here": {here, `{usage_classes: [on-demand], stopped: {maximum: 1, hibernate: true}}`, `pools.x.stopped.hibernate: is for hosts in EC2`},
+		"spot": {inAWS, `{resource_classes: [large], stopped: {maximum: 1, hibernate: true}}`, `pools.x.stopped.hibernate: is for pools without spot hosts`},
+		"new root volumes": {inAWS, `{resource_classes: [large], usage_classes: [on-demand], reset: root-volume, stopped: {maximum: 1, hibernate: true}}`,
+			`pools.x.stopped.hibernate: is refused with reset: root-volume`},
+		"no room": {inAWS, `{resource_classes: [large, 8xlarge], usage_classes: [on-demand], stopped: {maximum: 1, hibernate: true}}`,
+			`class 8xlarge has at least 65536 MiB; write a root_volume_gib of at least 72`},
+		"too much memory": {inAWS + "resource_classes: {huge: {cpu: 64, memory_mib: 153601}}\n", `{resource_classes: [huge], usage_classes: [on-demand], ec2: {root_volume_gib: 500}, stopped: {maximum: 1, hibernate: true}}`,
+			`pools.x.stopped.hibernate: is for hosts with at most 153600 MiB of memory, and those of class huge have 153601`},
+	} {
+		t.Run(name, func(t *testing.T) { refuses(t, token+test.where+"pools:\n  x: "+test.pool+"\n", test.want) })
+	}
+	c := parse(t, inAWS+`
+pools:
+  small: {resource_classes: [large], usage_classes: [on-demand], stopped: {maximum: 1, hibernate: true}}
+  large: {usage_classes: [on-demand], ec2: {root_volume_gib: 500}, stopped: {maximum: 1, hibernate: true}}
+  plain: {stopped: {maximum: 1}}
+`)
+	for pool, want := range map[string]int{"small": 42 << 10, "large": 150 << 10, "plain": 0, "default": 0} {
+		if got := c.HibernateMiB(pool); got != want || c.Policy(pool).Hibernates != (want > 0) {
+			t.Errorf("pool %s hibernates hosts of at most %d MiB, want %d", pool, got, want)
+		}
+	}
+}

@@ -103,6 +103,35 @@ func TestAnIdleHostIsStopped(t *testing.T) {
 	})
 }
 
+// TestAnIdleHostIsHibernated, if it was launched for that, and serves its next run as any stopped one.
+func TestAnIdleHostIsHibernated(t *testing.T) {
+	for name, test := range map[string]struct{ launchedFor, pool, want bool }{
+		"launched for it": {true, true, true}, "launched before that": {false, true, false}, "its pool does no more": {true, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, ctx := newWorld(t, stops(1), func(o *fleet.Options) {
+					p := o.Pools["default"]
+					p.Policy.Hibernates = test.pool
+					o.Pools["default"] = p
+				}), t.Context()
+				w.compute.SetHibernates(test.launchedFor)
+				r := w.stopOne(ctx)
+				if got := w.compute.Hibernated(r.InstanceID); got != test.want || w.machine(ctx, r.InstanceID) != lifecycle.MachineStopped {
+					t.Fatalf("hibernated: %t, want %t; the machine is %s", got, test.want, w.machine(ctx, r.InstanceID))
+				}
+				running, cancel := context.WithCancel(ctx)
+				defer cancel()
+				go w.agents(running)
+				res, err := w.provision(ctx, demand("next", "q", 1))
+				if err != nil || len(res.Instances()) != 1 || res.Instances()[0].HostKey != r.HostKey {
+					t.Fatalf("the request has %+v, %v; want host %s", res.Instances(), err, r.HostKey)
+				}
+			})
+		})
+	}
+}
+
 // TestOnlySoManyAreStopped: another idle host is ended.
 func TestOnlySoManyAreStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

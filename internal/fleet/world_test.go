@@ -183,7 +183,7 @@ func (w *world) report(r lifecycle.Record) lifecycle.Report {
 	case r.Releasing() && !p.Busy && (r.Registration != nil || r.Unused()):
 		p.Signal = lifecycle.SignalRemoveRegOK
 		w.github.deregister(r.RunnerName)
-	case r.Pooled(), r.Resetting():
+	case r.Pooled(), r.Stopped(), r.Resetting():
 		p.Signal = lifecycle.SignalRemoveRegOK
 	}
 	return p

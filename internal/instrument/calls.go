@@ -121,9 +121,9 @@ func (c Compute) Terminate(ctx context.Context, instanceIDs []string) (err error
 }
 
 // Stop implements fleet.Compute.
-func (c Compute) Stop(ctx context.Context, instanceID string) (err error) {
+func (c Compute) Stop(ctx context.Context, instanceID string, hibernate bool) (err error) {
 	defer c.count("stop", &err)
-	return c.Compute.Stop(ctx, instanceID)
+	return c.Compute.Stop(ctx, instanceID, hibernate)
 }
 
 // ReplaceRoot implements fleet.Compute.

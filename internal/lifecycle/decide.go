@@ -85,6 +85,8 @@ type Decision struct {
 	RootTask string
 	// KeepsTrust: the host keeps its trust key with its new root volume.
 	KeepsTrust bool
+	// Hibernate: the machine that is to be stopped keeps its memory.
+	Hibernate bool
 	// Hold is until when ActionHold keeps the host for the fleet's hold; zero takes the mark away.
 	Hold time.Time
 	// AgentKey is the key that the host binds with this decision; empty: none.

@@ -37,6 +37,8 @@ type Machine struct {
 	HostKey    string
 	State      MachineState
 	Impaired   bool // the cloud's own health checks fail
+	// Hibernates: it was launched so that it can be hibernated when it is stopped.
+	Hibernates bool
 	Foreign    bool // it has our tag and no launch of ours made it, as far as the cloud shows
 	// EndReason is the cloud's code and sentence for why the machine ended; empty if it gives none.
 	EndReason string

@@ -39,6 +39,8 @@ type Policy struct {
 	StopsFresh bool
 	// StoppedTime is how long a stopped host waits for a run, before it is ended.
 	StoppedTime time.Duration
+	// Hibernates: a host that can be hibernated is, when it is stopped: see Machine.Hibernates.
+	Hibernates bool
 	// Silence: without a heartbeat for this long a host is silent. Heartbeats
 	// come every 15 s, so 60 s means three were lost.
 	Silence time.Duration

@@ -239,7 +239,7 @@ func (v decider) machineStopped() Reason {
 }
 
 func (v decider) notStopped() Reason {
-	return Because(ReasonStopTimeout, "%s did not stop the machine within %s", v.p.CloudName(), stopTimeout)
+	return Because(ReasonStopTimeout, "%s did not stop the machine within %s", v.p.CloudName(), v.stopTimeout())
 }
 
 func (v decider) startingMachine() Reason {

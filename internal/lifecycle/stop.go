@@ -18,6 +18,11 @@ type Stop struct {
 const (
 	// stopTimeout is how long a machine may take to stop. EC2 takes about a minute, and forces a stop after some minutes.
 	stopTimeout = 10 * time.Minute
+	// hibernateAfter is how long after its launch a machine can be hibernated. EC2 refuses earlier ones, for about two minutes, until its agent on the host
+	// has made room on the root volume ("Hibernate your Amazon EC2 instance", Troubleshooting).
+	hibernateAfter = 2 * time.Minute
+	// hibernateRate is how many MiB a second of its memory a machine writes at least: the 125 MiB/s of the slowest root volume, and some for all else.
+	hibernateRate = 100
 	// stoppedLook is how often a stopped machine is looked for: one that EC2 has ended must not be counted on.
 	stoppedLook = time.Hour
 	// startLook is when the due sweep looks at a host whose machine its request was to start.
@@ -141,14 +146,33 @@ func (v decider) stopped() Decision {
 		return act(ActionConfirmStop, v.machineStopped())
 	case halted:
 		return keep(r.stoppedLookAt(v.now, v.p), stoppedAwaitingRun)
-	case s.StoppedAt.IsZero() && reached(s.At.Add(stopTimeout), v.now):
+	case s.StoppedAt.IsZero() && reached(s.At.Add(v.stopTimeout()), v.now):
 		return terminate(v.notStopped())
 	case v.Cloud.State == MachineStopping, !v.Cloud.Shown(), !v.fresh() && !v.Listened(v.now, v.p.Silence), r.Held(v.now): // a job may run that the record does not know
 		return keep(v.now.Add(v.p.EndPoll), v.stoppingMachine())
 	}
 	d := act(ActionStopMachine, v.stoppingMachine())
+	if d.Hibernate = v.hibernates(); d.Hibernate && v.now.Before(r.LaunchedAt.Add(hibernateAfter)) {
+		return keep(r.LaunchedAt.Add(hibernateAfter), v.stoppingMachine())
+	}
 	d.CheckAt = v.now.Add(v.p.EndPoll)
 	return d
+}
+
+// hibernates reports whether the machine of a host that is to be stopped keeps its memory. No job and no registration in use may be in that: its agent has said just
+// now that it is clean in this assignment.
+func (v decider) hibernates() bool {
+	r := v.Record
+	return v.p.Hibernates && v.Cloud.Hibernates && v.Cloud.State == MachineRunning &&
+		v.signal() == SignalRemoveRegOK && v.fresh() && !v.busy() && r.Standby == nil && r.RunnerName == ""
+}
+
+// stopTimeout is how long the machine may take to stop. One that hibernates writes its memory first.
+func (v decider) stopTimeout() time.Duration {
+	if !v.p.Hibernates {
+		return stopTimeout
+	}
+	return stopTimeout + hibernateAfter + time.Duration(v.Record.MemoryMiB/hibernateRate)*time.Second
 }
 
 // booting reports whether the host was stopped and its agent has not spoken since its machine was to start.

@@ -34,6 +34,20 @@ func (l *life) stopIdle() {
 	l.workload.repositories, l.workload.pools, l.workload.classes = world.Repositories[:1], []string{"default"}, []string{"small"}
 	l.workload.spot, l.workload.jobLength = 0, 8*time.Second
 	l.DrawStopFaults()
+	l.hibernate()
+}
+
+// hibernate has the machines be hibernated, in two of three such lives. Many runs are released before their hosts have started, which are stopped again.
+func (l *life) hibernate() {
+	if l.Config.Seed%(3*stoppingLives) == 10 {
+		return
+	}
+	p := l.Pools["default"]
+	p.Policy.Hibernates = true
+	l.Pools["default"] = p
+	l.Compute.SetHibernates(true)
+	l.DrawHibernateFaults()
+	l.SetOdds(engine.FaultReleaseInterim, 3)
 }
 
 // stopFresh has the pool launch hosts to have them stopped, in every other such life, until the faults end.

@@ -55,6 +55,7 @@ type machine struct {
 	HostKey    string                 `json:"hostKey,omitempty"`
 	State      lifecycle.MachineState `json:"state"`
 	Impaired   bool                   `json:"impaired,omitempty"`
+	Hibernates bool                   `json:"hibernates,omitempty"`
 	Foreign    bool                   `json:"foreign,omitempty"`
 	EndReason  string                 `json:"endReason,omitempty"`
 	lifecycle.Hardware

@@ -60,6 +60,7 @@ type numbers struct {
 	StoppedMaximum    int                   `json:"stoppedMaximum,omitempty"`
 	StopsFresh        bool                  `json:"stopsFresh,omitempty"`
 	StoppedTime       time.Duration         `json:"stoppedTime,omitempty"`
+	Hibernates        bool                  `json:"hibernates,omitempty"`
 	Silence           time.Duration         `json:"silence"`
 	ExternalTimeout   time.Duration         `json:"externalTimeout"`
 	UnattendedTimeout time.Duration         `json:"unattendedTimeout"`

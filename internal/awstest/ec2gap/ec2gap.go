@@ -26,6 +26,8 @@
 //   - DescribeInstances refuses pages of a size that EC2 does not have and more than
 //     200 values of filters, and DescribeInstanceStatus more than 100 ids. The pages
 //     of DescribeInstances can be shorter than was asked for, as EC2's are at times.
+//   - Only types that can be are launched for hibernation, on an encrypted root volume with room for their memory. StopInstances hibernates only
+//     instances that were launched for it, two minutes before.
 //   - Instances can be hidden for a while, as EC2's eventual consistency does, and
 //     impaired.
 package ec2gap
@@ -35,6 +37,7 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"time"
 
 	"github.com/remuda-ci/remuda/internal/awstest"
 	"github.com/remuda-ci/remuda/internal/compute/catalogue"
@@ -78,16 +81,18 @@ type EC2 struct {
 	dead      map[string]ec2Error
 	ended     map[string]bool // by TerminateInstances
 	// startShort: there is no capacity to start a stopped instance.
-	startShort bool
-	roots      rootTasks
-	denied     map[string]string     // the action that is missing, by operation
-	templates  map[string]url.Values // tags, by launch template
+	startShort  bool
+	hibernation hibernation
+	roots       rootTasks
+	denied      map[string]string     // the action that is missing, by operation
+	templates   map[string]url.Values // tags, by launch template
 }
 
 // Install puts the hooks into a proxy in front of moto.
 func Install(p *awstest.Proxy) *EC2 {
 	e := &EC2{
 		tokens: map[string]remembered{}, deleted: map[string]map[string]bool{}, hidden: map[string]bool{}, profiles: map[string]string{}, impaired: map[string]bool{}, aged: map[string]bool{}, dead: map[string]ec2Error{}, ended: map[string]bool{}, denied: map[string]string{}, templates: map[string]url.Values{},
+		hibernation: hibernation{since: map[string]time.Time{}, asleep: map[string]bool{}, after: notReady},
 	}
 	for operation, hook := range map[string]awstest.Hook{
 		"CreateFleet":                    e.permitted(e.createFleet),

@@ -1,12 +1,14 @@
 package ec2gap
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/remuda-ci/remuda/internal/awstest"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
@@ -136,7 +138,7 @@ func (e *EC2) full(o offering, live []offering) (Limit, bool) {
 func (f *fleet) run(o offering, n int) {
 	data, failure := f.template(o)
 	if failure == nil {
-		failure = f.refusal(data)
+		failure = cmp.Or(f.refusal(data), f.checkHibernation(data, o))
 	}
 	if failure != nil {
 		f.fail(o, *failure)
@@ -168,7 +170,7 @@ func (f *fleet) run(o offering, n int) {
 	for _, i := range launched.at("instancesSet").Nodes {
 		id := i.at("instanceId").Text
 		ids.Nodes = append(ids.Nodes, text("item", id))
-		f.e.launched(id, profile)
+		f.e.launched(id, profile, hibernates(data))
 	}
 	f.sets = append(f.sets, element("item", o.used(), text("lifecycle", string(o.usage)), ids, text("instanceType", o.Name)))
 }
@@ -181,9 +183,12 @@ func (f *fleet) template(o offering) (node, *ec2Error) {
 	return answer.at("launchTemplateVersionSet", "item", "launchTemplateData"), failure
 }
 
-func (e *EC2) launched(id, profile string) {
+func (e *EC2) launched(id, profile string, hibernates bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if hibernates {
+		e.hibernation.since[id] = time.Now()
+	}
 	e.profiles[id] = profile
 	if e.hiding {
 		e.hidden[id] = true

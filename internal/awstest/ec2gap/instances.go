@@ -39,6 +39,7 @@ func (e *EC2) describeInstances(w http.ResponseWriter, r *http.Request, forward 
 					set.Nodes[i].end(why)
 				}
 				e.showProfile(&set.Nodes[i])
+				e.showHibernation(&set.Nodes[i])
 			}
 		})
 	}
@@ -63,6 +64,14 @@ func (e *EC2) showProfile(i *node) {
 		i.drop(func(n node) bool { return n.XMLName.Local == "iamInstanceProfile" })
 		i.Nodes = append(i.Nodes, element("iamInstanceProfile",
 			text("arn", "arn:aws:iam::123456789012:instance-profile/"+name), text("id", "AIPA"+name)))
+	}
+}
+
+// showHibernation shows whether an instance was launched for hibernation.
+func (e *EC2) showHibernation(i *node) {
+	if _, can := e.hibernation.since[i.at("instanceId").Text]; can {
+		i.drop(func(n node) bool { return n.XMLName.Local == "hibernationOptions" })
+		i.Nodes = append(i.Nodes, element("hibernationOptions", text("configured", "true")))
 	}
 }
 

@@ -129,7 +129,15 @@ func offerings(r *http.Request, forward forward, form url.Values, usage lifecycl
 				// As in aws-samples/aws-plugin-for-slurm#19 and github-aws-runners/terraform-aws-github-runner#5297.
 				return nil, &ec2Error{"InvalidFleetConfig", "The fleet configuration contains duplicate instance pools."}
 			}
-			for _, t := range typesFor(override, arch) {
+			fit := typesFor(override, arch)
+			if override.Get("InstanceRequirements.RequireHibernateSupport") == "true" {
+				can, err := canHibernate(r, forward)
+				if err != nil {
+					return nil, err
+				}
+				fit = slices.DeleteFunc(fit, func(t catalogue.Type) bool { return !can[t.Name] })
+			}
+			for _, t := range fit {
 				list = append(list, offering{t, zone, subnet, usage, template})
 			}
 		}

@@ -24,22 +24,31 @@ func (e *EC2) terminate(w http.ResponseWriter, r *http.Request, forward func(*ht
 
 // stop refuses to stop an instance that has ended, which moto makes a stopped one again.
 func (e *EC2) stop(w http.ResponseWriter, r *http.Request, forward func(*http.Request) *awstest.Answer) {
-	e.ofLiving(w, r, "stopped", func() { forward(r).Write(w) })
-}
-
-// start refuses to start an instance that has ended, which moto has run again; and, while StartShort is set, every other one, for want of capacity.
-func (e *EC2) start(w http.ResponseWriter, r *http.Request, forward func(*http.Request) *awstest.Answer) {
-	e.ofLiving(w, r, "started", func() {
-		if e.startShort {
-			awstest.Fail(w, r, http.StatusInternalServerError, "InsufficientInstanceCapacity", "Insufficient capacity.")
+	e.ofLiving(w, r, "stopped", func(form url.Values) {
+		if form.Get("Hibernate") == "true" {
+			e.hibernate(w, r, form, forward)
 			return
 		}
 		forward(r).Write(w)
 	})
 }
 
+// start refuses to start an instance that has ended, which moto has run again; and, while StartShort is set, every other one, for want of capacity.
+func (e *EC2) start(w http.ResponseWriter, r *http.Request, forward func(*http.Request) *awstest.Answer) {
+	e.ofLiving(w, r, "started", func(form url.Values) {
+		if e.startShort {
+			awstest.Fail(w, r, http.StatusInternalServerError, "InsufficientInstanceCapacity", "Insufficient capacity.")
+			return
+		}
+		for _, id := range instancesOf(form) {
+			delete(e.hibernation.asleep, id)
+		}
+		forward(r).Write(w)
+	})
+}
+
 // ofLiving answers a call about instances, unless one of them has ended.
-func (e *EC2) ofLiving(w http.ResponseWriter, r *http.Request, what string, answer func()) {
+func (e *EC2) ofLiving(w http.ResponseWriter, r *http.Request, what string, answer func(url.Values)) {
 	form, ok := formOf(w, r)
 	if !ok {
 		return
@@ -52,7 +61,7 @@ func (e *EC2) ofLiving(w http.ResponseWriter, r *http.Request, what string, answ
 			return
 		}
 	}
-	answer()
+	answer(form)
 }
 
 // StartShort has EC2 lack the capacity to start a stopped instance.

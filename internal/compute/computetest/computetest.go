@@ -17,7 +17,7 @@ type Compute interface {
 	Launched(ctx context.Context, order lifecycle.LaunchOrder) ([]lifecycle.Machine, error)
 	Describe(ctx context.Context, instanceIDs []string) ([]lifecycle.Machine, error)
 	List(ctx context.Context, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Machine], error)
-	Stop(ctx context.Context, instanceID string) error
+	Stop(ctx context.Context, instanceID string, hibernate bool) error
 	Start(ctx context.Context, instanceID string) error
 	ReplaceRoot(ctx context.Context, instanceID, token string) (lifecycle.RootTask, error)
 	RootTasks(ctx context.Context, instanceIDs []string) ([]lifecycle.RootTask, error)

@@ -16,7 +16,7 @@ func testStop(t *testing.T, c Cloud) {
 	c.Boot(id)
 	awaitState(t, c.First, id, lifecycle.MachineRunning)
 	for _, client := range []Compute{c.First, c.Second, c.First} { // a repeat is no error
-		if err := client.Stop(t.Context(), id); err != nil {
+		if err := client.Stop(t.Context(), id, false); err != nil {
 			t.Fatalf("stop %s: %v", id, err)
 		}
 	}
@@ -37,18 +37,18 @@ func testStop(t *testing.T, c Cloud) {
 	}
 }
 
-// testStoppedEnds: a stopped machine can be ended, and does not come back.
+// testStoppedEnds: a stopped machine can be ended, and does not come back. One that was not launched to be hibernated is stopped plainly.
 func testStoppedEnds(t *testing.T, c Cloud) {
 	id := launch(t, c.First, order("q", 1, 1))[0].InstanceID
 	c.Boot(id)
 	awaitState(t, c.First, id, lifecycle.MachineRunning)
-	if err := c.First.Stop(t.Context(), id); err != nil {
+	if err := c.First.Stop(t.Context(), id, true); err != nil {
 		t.Fatalf("stop %s: %v", id, err)
 	}
 	awaitState(t, c.First, id, lifecycle.MachineStopped)
 	terminate(t, c.Second, id)
 	awaitState(t, c.First, id, lifecycle.MachineGone)
-	if err := c.First.Stop(t.Context(), id); err != nil {
+	if err := c.First.Stop(t.Context(), id, false); err != nil {
 		t.Errorf("stop a machine that is gone: %v", err)
 	}
 	if err := c.First.Start(t.Context(), id); err == nil {
@@ -62,7 +62,7 @@ func testStoppedEnds(t *testing.T, c Cloud) {
 // testStopUnknown: nothing happens to a machine that nothing is known of.
 func testStopUnknown(t *testing.T, c Cloud) {
 	const id = "i-00000000000000bad"
-	if err := c.First.Stop(t.Context(), id); err != nil {
+	if err := c.First.Stop(t.Context(), id, false); err != nil {
 		t.Errorf("stop an unknown machine: %v", err)
 	}
 	if err := c.First.Start(t.Context(), id); err == nil {

@@ -161,6 +161,9 @@ type Pool struct {
 	IOPS, ThroughputMiB int
 	// KMSKeyID is the key of the root volume, as EC2 takes it; empty: the account's default for EBS.
 	KMSKeyID string
+	// HibernateMiB has machines launched that can be hibernated, which have at most so much memory; 0: none can. Such a pool has no spot machines:
+	// EC2 would hibernate them in place of ending them when it takes them back.
+	HibernateMiB int
 	// Burstable allows types such as t3, which are slow once their credits are
 	// spent: a build on one takes as long as its luck says.
 	Burstable bool

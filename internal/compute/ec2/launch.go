@@ -152,7 +152,7 @@ func (c *Compute) freshMachines(ctx context.Context, o lifecycle.LaunchOrder, pl
 		for _, id := range set.InstanceIds {
 			m := tagged(id, tags)
 			m.State, m.LaunchedAt = lifecycle.MachinePending, c.now().UTC().Round(0)
-			m.UsageClass = o.UsageClass
+			m.UsageClass, m.Hibernates = o.UsageClass, c.o.Pools[o.Pool].HibernateMiB > 0
 			m.Zone = zoneOf(places, sdk.ToString(set.SubnetId), sdk.ToString(set.AvailabilityZone), set.LaunchTemplateAndOverrides)
 			sizes[string(set.InstanceType)].describe(&m, string(set.InstanceType))
 			machines = append(machines, m)

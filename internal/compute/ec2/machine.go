@@ -50,6 +50,7 @@ func (c *Compute) machines(ctx context.Context, instances []types.Instance) ([]l
 		}
 		m.LaunchedAt = sdk.ToTime(i.LaunchTime).UTC().Round(0)
 		m.Foreign = c.foreign(i, m.State)
+		m.Hibernates = i.HibernationOptions != nil && sdk.ToBool(i.HibernationOptions.Configured)
 		machines = append(machines, m)
 	}
 	return machines, nil

@@ -66,7 +66,7 @@ func (c *Compute) request(o lifecycle.LaunchOrder, places []place) (*service.Cre
 	if err != nil {
 		return nil, err
 	}
-	overrides, err := c.overrides(o, places, maxRequirements/len(templates))
+	overrides, err := c.overrides(c.bounded(o), places, maxRequirements/len(templates))
 	if err != nil {
 		return nil, err
 	}
@@ -149,6 +149,9 @@ func (c *Compute) requirements(o lifecycle.LaunchOrder, allowed []string) *types
 	}
 	if _, most := bounds(o); most > 0 {
 		r.MemoryMiB.Max = sdk.Int32(int32(most))
+	}
+	if c.o.Pools[o.Pool].HibernateMiB > 0 {
+		r.RequireHibernateSupport = sdk.Bool(true)
 	}
 	if !withAccelerators(o) {
 		r.AcceleratorCount = &types.AcceleratorCountRequest{Max: sdk.Int32(0)}

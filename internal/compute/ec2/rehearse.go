@@ -75,9 +75,16 @@ func (c *Compute) rehearseLaunch(ctx context.Context, o lifecycle.LaunchOrder) [
 	in.DryRun = sdk.Bool(true)
 	_, err = paced(ctx, c.pace.launches, "create fleet", c.api.CreateFleet, in)
 	fleet.Err = dryRun(err)
-	single := c.single(o, in)
-	if single == nil {
+	single, err := c.single(ctx, o, in)
+	switch {
+	case errors.Is(err, errNoneHibernates):
+		run.Err = err
+	case err != nil:
+		run.NotTried = err.Error()
+	case single == nil:
 		run.NotTried = "no type of the catalogue fits the class and the patterns of the pool"
+	}
+	if single == nil {
 		return []Rehearsal{fleet, run}
 	}
 	_, err = paced(ctx, c.pace.launches, "run instances", c.api.RunInstances, single)
@@ -102,20 +109,27 @@ func (c *Compute) rehearsed(ctx context.Context, o *lifecycle.LaunchOrder) (*ser
 }
 
 // single is the launch of one instance as the fleet makes it in the caller's name, from the first template of the call and in its first subnet;
-// nil if the catalogue has no type for it.
-func (c *Compute) single(o lifecycle.LaunchOrder, in *service.CreateFleetInput) *service.RunInstancesInput {
+// nil if the catalogue has no type for it. One that is to hibernate is of a type that EC2 names.
+func (c *Compute) single(ctx context.Context, o lifecycle.LaunchOrder, in *service.CreateFleetInput) (*service.RunInstancesInput, error) {
+	o = c.bounded(o)
 	patterns, _ := allowedTypes(o)
 	arch := c.templatesOf(o.Pool)[0].arch
-	all := catalogue.All()
-	i := slices.IndexFunc(all, func(t catalogue.Type) bool {
+	fits := func(t catalogue.Type) bool {
 		return t.Arch == arch && sized(t, o) && (len(patterns) == 0 || matchesAny(patterns, t.Name))
-	})
-	if i < 0 {
-		return nil
+	}
+	all := slices.DeleteFunc(slices.Clone(catalogue.All()), func(t catalogue.Type) bool { return !fits(t) })
+	if c.o.Pools[o.Pool].HibernateMiB > 0 {
+		var err error
+		if all, err = c.hibernating(ctx, all); err != nil {
+			return nil, err
+		}
+	}
+	if len(all) == 0 {
+		return nil, nil
 	}
 	config := in.LaunchTemplateConfigs[0]
 	run := &service.RunInstancesInput{
-		DryRun: sdk.Bool(true), MinCount: sdk.Int32(1), MaxCount: sdk.Int32(1), InstanceType: types.InstanceType(all[i].Name), SubnetId: config.Overrides[0].SubnetId,
+		DryRun: sdk.Bool(true), MinCount: sdk.Int32(1), MaxCount: sdk.Int32(1), InstanceType: types.InstanceType(all[0].Name), SubnetId: config.Overrides[0].SubnetId,
 		LaunchTemplate: &types.LaunchTemplateSpecification{
 			LaunchTemplateName: config.LaunchTemplateSpecification.LaunchTemplateName, Version: config.LaunchTemplateSpecification.Version,
 		},
@@ -124,7 +138,7 @@ func (c *Compute) single(o lifecycle.LaunchOrder, in *service.CreateFleetInput) 
 	if o.UsageClass == lifecycle.UsageSpot {
 		run.InstanceMarketOptions = &types.InstanceMarketOptionsRequest{MarketType: types.MarketTypeSpot}
 	}
-	return run
+	return run, nil
 }
 
 func (c *Compute) rehearseEnd(ctx context.Context) Rehearsal {

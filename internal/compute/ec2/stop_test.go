@@ -24,7 +24,7 @@ func TestNoCapacityToStart(t *testing.T) {
 		}
 		return got[0].State
 	}
-	if err := c.Stop(t.Context(), id); err != nil {
+	if err := c.Stop(t.Context(), id, false); err != nil {
 		t.Fatal(err)
 	}
 	for began := time.Now(); state() != lifecycle.MachineStopped; time.Sleep(5 * time.Millisecond) {

@@ -183,6 +183,9 @@ func (c *Compute) data(pool string, t template, rootDevice string) *types.Reques
 			DeviceName: sdk.String(rootDevice), Ebs: rootVolume(p),
 		}},
 	}
+	if p.HibernateMiB > 0 {
+		data.HibernationOptions = &types.LaunchTemplateHibernationOptionsRequest{Configured: sdk.Bool(true)}
+	}
 	if c.o.InstanceProfile != "" {
 		data.IamInstanceProfile = &types.LaunchTemplateIamInstanceProfileSpecificationRequest{Name: sdk.String(c.o.InstanceProfile)}
 	}

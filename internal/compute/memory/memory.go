@@ -34,6 +34,9 @@ type Compute struct {
 	machines map[string]lifecycle.Machine // by id; ended ones stay, gone
 	// startShort: no stopped machine can be started.
 	startShort bool
+	// hibernates: machines are launched so that they can be hibernated, and asleep are those that are.
+	hibernates bool
+	asleep     map[string]bool
 	// roots are the replacements of root volumes, in their order, and rootRefused is why none begins; empty: one does.
 	roots       []lifecycle.RootTask
 	rootRefused string
@@ -47,7 +50,7 @@ func New(o Options) (*Compute, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Compute{opts: o, plans: map[string]placement.Plan{}, machines: map[string]lifecycle.Machine{}}, nil
+	return &Compute{opts: o, plans: map[string]placement.Plan{}, machines: map[string]lifecycle.Machine{}, asleep: map[string]bool{}}, nil
 }
 
 // Clone returns a copy of the cloud as it is now, which shares only the clock.
@@ -57,7 +60,7 @@ func (c *Compute) Clone() *Compute {
 	opts := c.opts
 	opts.Capacity, opts.SpotCapacity = maps.Clone(opts.Capacity), maps.Clone(opts.SpotCapacity)
 	return &Compute{
-		opts: opts, plans: maps.Clone(c.plans), machines: maps.Clone(c.machines), startShort: c.startShort,
+		opts: opts, plans: maps.Clone(c.plans), machines: maps.Clone(c.machines), startShort: c.startShort, hibernates: c.hibernates, asleep: maps.Clone(c.asleep),
 		roots: slices.Clone(c.roots), rootRefused: c.rootRefused,
 	}
 }
@@ -143,6 +146,7 @@ func (c *Compute) Launch(ctx context.Context, order lifecycle.LaunchOrder) ([]li
 		plan.Order.InstanceTypes = slices.Clone(order.InstanceTypes)
 		c.plans[order.Token] = plan
 		for _, m := range plan.Machines {
+			m.Hibernates = c.hibernates
 			c.machines[m.InstanceID] = m
 		}
 	}
@@ -206,6 +210,20 @@ func (c *Compute) SetStartShort(short bool) {
 	c.startShort = short
 }
 
+// SetHibernates sets whether machines that are launched from now on can be hibernated.
+func (c *Compute) SetHibernates(hibernates bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.hibernates = hibernates
+}
+
+// Hibernated reports whether a machine was hibernated and not started since.
+func (c *Compute) Hibernated(id string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.asleep[id]
+}
+
 // Halt makes a stopping machine stopped. It reports whether there was one.
 func (c *Compute) Halt(id string) bool {
 	return c.change(id, func(m *lifecycle.Machine) bool {
@@ -218,7 +236,7 @@ func (c *Compute) Halt(id string) bool {
 }
 
 // Stop begins to stop a machine. With SlowEnd it is stopping until Halt.
-func (c *Compute) Stop(ctx context.Context, instanceID string) error {
+func (c *Compute) Stop(ctx context.Context, instanceID string, hibernate bool) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("stop machine %s: %w", instanceID, err)
 	}
@@ -227,6 +245,7 @@ func (c *Compute) Stop(ctx context.Context, instanceID string) error {
 			return false
 		}
 		m.State = lifecycle.MachineStopped
+		c.asleep[instanceID] = hibernate && m.Hibernates
 		if c.opts.SlowEnd {
 			m.State = lifecycle.MachineStopping
 		}
@@ -249,6 +268,7 @@ func (c *Compute) Start(ctx context.Context, instanceID string) (err error) {
 				return true
 			}
 			m.State = lifecycle.MachinePending
+			delete(c.asleep, instanceID)
 		case lifecycle.MachineStopping:
 			err = &lifecycle.UnavailableError{What: what, Err: errors.New("it is still stopping")}
 		case lifecycle.MachineEnding, lifecycle.MachineGone:

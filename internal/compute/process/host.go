@@ -174,7 +174,7 @@ func (c *Compute) look(ctx context.Context, ids []string) []lifecycle.Machine {
 	}
 	for i, m := range machines {
 		if m.State == lifecycle.MachineStopping {
-			if err := c.Stop(ctx, m.InstanceID); err != nil {
+			if err := c.Stop(ctx, m.InstanceID, false); err != nil {
 				c.log.Warn("a host could not be stopped", logkey.Instance, m.InstanceID, logkey.Error, err)
 			}
 			machines[i].State = c.state(c.host(m.InstanceID))

@@ -239,6 +239,7 @@ type machineJSON struct {
 	HostKey    string                 `json:"hostKey"`
 	State      lifecycle.MachineState `json:"-"`
 	Impaired   bool                   `json:"-"`
+	Hibernates bool                   `json:"-"`
 	Foreign    bool                   `json:"-"`
 	EndReason  string                 `json:"-"`
 	lifecycle.Hardware

@@ -41,7 +41,7 @@ func TestANewRootVolume(t *testing.T) {
 	if _, err := open(t, dir, stays, nil).ReplaceRoot(t.Context(), id, "one"); err != nil || gone(kept) {
 		t.Errorf("the same token: %v, its file is gone: %v", err, gone(kept))
 	}
-	if err := c.Stop(t.Context(), id); err != nil { // as a replica that was cut short leaves it
+	if err := c.Stop(t.Context(), id, false); err != nil { // as a replica that was cut short leaves it
 		t.Fatal(err)
 	}
 	if _, err := c.ReplaceRoot(t.Context(), id, "two"); err != nil || !gone(kept) {

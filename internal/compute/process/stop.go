@@ -10,9 +10,9 @@ import (
 	"github.com/remuda-ci/remuda/internal/logkey"
 )
 
-// Stop stops a host as if its power was cut: every process is killed, and what it has on disk stays. After an error the host is stopping,
+// Stop stops a host as if its power was cut: every process is killed, and what it has on disk stays. None hibernates. After an error the host is stopping,
 // and the next look at it continues.
-func (c *Compute) Stop(ctx context.Context, instanceID string) error {
+func (c *Compute) Stop(ctx context.Context, instanceID string, _ bool) error {
 	what := "stop machine " + instanceID
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%s: %w", what, err)

@@ -178,7 +178,7 @@ func (hs *Hosts) EndMachines(ctx context.Context, instanceIDs []string, now time
 // Ender ends, stops and starts machines, and replaces their root volumes.
 type Ender interface {
 	Terminate(ctx context.Context, instanceIDs []string) error
-	Stop(ctx context.Context, instanceID string) error
+	Stop(ctx context.Context, instanceID string, hibernate bool) error
 	Start(ctx context.Context, instanceID string) error
 	ReplaceRoot(ctx context.Context, instanceID, token string) (lifecycle.RootTask, error)
 }

@@ -50,7 +50,7 @@ func (hs *Hosts) Power(ctx context.Context, j *op.Recorder, facts lifecycle.Fact
 	case lifecycle.ActionStopMachine:
 		var held *FleetHeldError
 		if err = hs.MayEnd(ctx, now); err == nil {
-			err = hs.Ender.Stop(ctx, r.InstanceID)
+			err = hs.Ender.Stop(ctx, r.InstanceID, d.Hibernate)
 		} else if errors.As(err, &held) {
 			return r, d, nil
 		}

@@ -155,7 +155,8 @@ type Machines interface {
 type Compute interface {
 	Machines
 	// Stop begins to stop a machine, which keeps its disk. One that is stopped, stopping, unknown or gone is no error.
-	Stop(ctx context.Context, instanceID string) error
+	// With hibernate it keeps its memory too, if it can, and is stopped plainly if not.
+	Stop(ctx context.Context, instanceID string, hibernate bool) error
 	// Start begins to start a stopped machine. One that runs or starts is no error. Without capacity for it: a *lifecycle.ShortageError.
 	// One that is still stopping: ErrUnavailable.
 	Start(ctx context.Context, instanceID string) error

@@ -41,6 +41,14 @@ func (e *Engine) DrawStopFaults() {
 	e.chances[f] = noCapacityRate * e.odds[f]
 }
 
+// DrawHibernateFaults has the hibernation of machines fail in this life.
+func (e *Engine) DrawHibernateFaults() {
+	for _, f := range slices.Sorted(maps.Keys(hibernateRates)) {
+		e.odds[f] = []float64{0, 1, 1, 3}[e.Rand.IntN(4)]
+		e.chances[f] = hibernateRates[f] * e.odds[f]
+	}
+}
+
 // DrawResetFaults has the replacement of root volumes fail in this life.
 func (e *Engine) DrawResetFaults() {
 	for _, f := range slices.Sorted(maps.Keys(resetRates)) {

@@ -136,6 +136,7 @@ const (
 	MarkTakeover       = "request: carried on by a sweep"
 	MarkLeak           = "machine: leaked, and ended by the cloud sweep"
 	MarkSelfEnded      = "host: ended itself"
+	MarkResumed        = "host: resumed after it was hibernated"
 	MarkRestarted      = "agent: restarted under a live job"
 	MarkOverlap        = "replica: two sweepers at once"
 	MarkWorked         = "service: a worker has a job"
@@ -151,7 +152,7 @@ var allMarks = []string{
 	MarkReady, MarkShort, MarkReleased, MarkReused, MarkBound, MarkJobDone, MarkRefused, MarkDrained, MarkAssigned,
 	MarkHotReady, MarkHookWaits, MarkUnclaimed, MarkClaimedWarm, MarkClaimedResting,
 	MarkCacheKept, MarkCacheThrown, MarkToken, MarkCacheDropped, MarkCacheSeen,
-	MarkTakeover, MarkLeak, MarkSelfEnded, MarkRestarted, MarkOverlap,
+	MarkTakeover, MarkLeak, MarkSelfEnded, MarkResumed, MarkRestarted, MarkOverlap,
 	MarkWorked, MarkWorkLost, MarkScaledIn, MarkPoolJob, MarkFound, MarkListed,
 }
 

@@ -160,15 +160,21 @@ const (
 	FaultCloudBlind   Fault = "compute: shows no machine"
 	FaultNoCapacity   Fault = "compute: no capacity to start a machine" // see DrawStopFaults
 
+	FaultNotHibernated Fault = "compute: a machine is stopped in place of hibernated" // see DrawStopFaults
+	FaultNoResume      Fault = "compute: a hibernated machine boots from nothing"
+
 	FaultRootRefused Fault = "compute: replaces no root volume" // see DrawResetFaults
 	FaultRootFails   Fault = "compute: a root volume is not replaced"
 	FaultRootSlow    Fault = "compute: a root volume is replaced late"
 )
 
-var ownLives = []Fault{FaultDrain, FaultPause, FaultReplicaClock, FaultCloudBlind, FaultNoCapacity, FaultRootRefused, FaultRootFails, FaultRootSlow}
+var ownLives = []Fault{FaultDrain, FaultPause, FaultReplicaClock, FaultCloudBlind, FaultNoCapacity, FaultNotHibernated, FaultNoResume, FaultRootRefused, FaultRootFails, FaultRootSlow}
 
 // noCapacityRate is the chance that a machine cannot be started.
 const noCapacityRate = 0.2
+
+// hibernateRates are the chances that a machine is not hibernated, and that one that is does not resume.
+var hibernateRates = map[Fault]float64{FaultNotHibernated: 0.15, FaultNoResume: 0.15}
 
 // resetRates are the chances that a root volume is not replaced, or late.
 var resetRates = map[Fault]float64{FaultRootRefused: 0.15, FaultRootFails: 0.1, FaultRootSlow: 0.1}

@@ -200,7 +200,7 @@ func (m machine) rootTask() lifecycle.RootTask {
 	return lifecycle.RootTask{ID: m.root, InstanceID: m.InstanceID, State: lifecycle.RootReplaced}
 }
 
-func (c compute) Stop(_ context.Context, id string) error {
+func (c compute) Stop(_ context.Context, id string, _ bool) error {
 	return c.power("stop", id, lifecycle.MachineRunning, lifecycle.MachineStopped)
 }
 

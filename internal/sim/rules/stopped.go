@@ -3,6 +3,7 @@ package rules
 import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/sim/engine"
+	"github.com/remuda-ci/remuda/internal/sim/world"
 )
 
 // checkStopped checks which hosts are stopped: those that waited for their idle time or were launched for that, and those that a run took and
@@ -38,7 +39,7 @@ func (w *Watcher) checkStarted(before, after lifecycle.Record) {
 }
 
 // checkStop checks that the machine of no other host is stopped, and none under a job, whatever its record says.
-func (w *Watcher) checkStop(id string) {
+func (w *Watcher) checkStop(id string, hibernate bool) {
 	w.Coverage.Actions[lifecycle.ActionStopMachine]++
 	m := w.Machines[id]
 	if m == nil {
@@ -53,5 +54,24 @@ func (w *Watcher) checkStop(id string) {
 	}
 	if !r.Stopped() && w.Now.Sub(w.of(m.HostKey).assignedAt) >= restLag {
 		w.Broken(RuleStopped, "the machine of %s is stopped, which is %s", m.HostKey, r.Condition())
+	}
+	if hibernate && m.Host != nil && !m.Host.Hostile && r.Stopped() && !m.Host.Cleaned[r.Assignment] {
+		w.Broken(RuleStopped, "the machine of %s is hibernated, and was not cleaned in assignment %d", m.HostKey, r.Assignment)
+	}
+}
+
+// checkHibernated checks that nothing of a run or a registration is in the memory that is written, and that its host is one that was to be stopped.
+func (w *Watcher) checkHibernated(m *world.Machine) {
+	h := m.Host
+	if h.Hostile || w.of(m.HostKey).wasReplaced() {
+		return
+	}
+	switch {
+	case h.Worker != nil, h.Observed.Registration, h.Runner != nil && h.Runner.Online, h.Dirty:
+		w.Broken(RuleStopped, "%s is hibernated with %v in its memory, registered %t, dirty %t", m.HostKey, h.Worker, h.Observed.Registration, h.Dirty)
+	case h.ReadRun != "":
+		w.Broken(RuleStopped, "%s is hibernated, and its agent has what it read for run %s", m.HostKey, h.ReadRun)
+	case m.UsageClass != lifecycle.UsageOnDemand:
+		w.Broken(RuleStopped, "%s is hibernated, and is %s", m.HostKey, m.UsageClass)
 	}
 }

@@ -143,9 +143,11 @@ func (w *Watcher) cloudEvent(event any) {
 	case world.Terminating:
 		w.checkFleetHeld(e.InstanceID)
 		w.checkUnrecorded(e.InstanceID)
+	case world.Hibernating:
+		w.checkHibernated(e.Machine)
 	case world.Stopping:
 		w.underHold(e.InstanceID, "is stopped")
-		w.checkStop(e.InstanceID)
+		w.checkStop(e.InstanceID, e.Hibernate)
 	case world.ReplacingRoot:
 		w.underHold(e.InstanceID, "gets a new root volume")
 		w.checkReplacing(e.InstanceID)

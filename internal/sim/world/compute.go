@@ -117,11 +117,11 @@ func (c ComputePort) List(_ context.Context, page lifecycle.PageOf) (lifecycle.P
 	return got, err
 }
 
-func (c ComputePort) Stop(_ context.Context, instanceID string) error {
+func (c ComputePort) Stop(_ context.Context, instanceID string, hibernate bool) error {
 	return c.call("stop machine", true, func() error {
-		c.w.Tell(c.w.Who(), "stop machine", instanceID)
-		c.w.emit(Stopping{instanceID})
-		c.w.stopMachine(instanceID)
+		c.w.Tell(c.w.Who(), map[bool]string{false: "stop machine", true: "hibernate machine"}[hibernate], instanceID)
+		c.w.emit(Stopping{instanceID, hibernate})
+		c.w.stopMachine(instanceID, hibernate)
 		return nil
 	})
 }

@@ -73,7 +73,12 @@ type (
 	// Terminating comes before a call ends a machine, whether that exists or not.
 	Terminating struct{ InstanceID string }
 	// Stopping comes before a call stops a machine, whether that exists or not.
-	Stopping struct{ InstanceID string }
+	Stopping struct {
+		InstanceID string
+		Hibernate  bool
+	}
+	// Hibernating comes before the memory of a machine is written to its disk.
+	Hibernating struct{ Machine *Machine }
 	// ReplacingRoot comes before a call has the root volume of a machine replaced, whether that exists or not.
 	ReplacingRoot struct{ InstanceID string }
 	// Ending comes before the end of a living machine.

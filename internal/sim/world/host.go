@@ -20,6 +20,7 @@ type Host struct {
 	Alive   bool
 	skew    time.Duration // what its clock is ahead
 	boots   int           // after the first
+	asleep  bool          // its machine is hibernated: all that is in its memory stands still, and is not lost
 	Agent   *engine.Process
 	Actor   *engine.Actor
 
@@ -68,6 +69,32 @@ func (h *Host) bootAgain() {
 	h.startAgent()
 }
 
+// canSleep reports whether the machine of the host can be hibernated. In this world one can whose agent is between two steps and has begun nothing: what
+// a call or a task does while it sleeps is not known here.
+func (h *Host) canSleep() bool {
+	o := h.Observed
+	for _, p := range []agent.Progress{o.Prepared, o.Registered, o.Removed, o.Cleaned} {
+		if p.Phase == agent.PhaseRunning {
+			return false
+		}
+	}
+	return h.Alive && h.Worker == nil && h.Agent.Alive && !h.Actor.Over && !h.Actor.Suspended()
+}
+
+// sleep has the host stand still until it resumes or dies.
+func (h *Host) sleep() {
+	h.asleep, h.Alive = true, false
+	h.World.Tell(h.Agent.Name, "hibernates", "")
+}
+
+// resume has the host go on where it was, in the same boot.
+func (h *Host) resume() {
+	h.asleep, h.Alive = false, true
+	h.World.Tell(h.Agent.Name, "resumes", "")
+	h.World.Mark(engine.MarkResumed)
+	h.World.WakeAt(h.Actor, h.World.Now)
+}
+
 // bootID names a boot of a machine: by how many root volumes it had before, and how often it has booted with this one.
 func bootID(id string, roots, boots int) string {
 	if roots == 0 && boots == 0 {
@@ -101,12 +128,18 @@ func (h *Host) startAgent() {
 		Intervals: w.Intervals, Rand: w.Random(1), Logger: w.Logger(name),
 	}))
 	h.Actor = &engine.Actor{Name: name, Proc: proc, Step: func() (time.Time, bool) {
+		if h.asleep {
+			return w.Now.Add(asleepLook), false
+		}
 		next, over := a.Step(engine.Background, h.Clock())
 		return next.Add(-h.skew), over
 	}}
 	w.Tell(name, "starts", "")
 	w.Spawn(h.Actor)
 }
+
+// asleepLook is how often an agent that sleeps would step. It is woken when its machine resumes.
+const asleepLook = time.Hour
 
 // Changed wakes the agent. If the wake-up is lost, the agent looks within a second.
 func (h *Host) Changed() {
@@ -117,10 +150,10 @@ func (h *Host) Changed() {
 
 // die ends all that runs on the host.
 func (h *Host) die() {
-	if !h.Alive {
+	if !h.Alive && !h.asleep {
 		return
 	}
-	h.Alive = false
+	h.Alive, h.asleep = false, false
 	h.Agent.OnCrash = nil
 	h.World.Kill(h.Agent, "machine ends")
 	if h.Runner != nil {

@@ -86,11 +86,15 @@ func (w *World) boot(m *Machine) {
 	}
 	w.Compute.Boot(m.InstanceID)
 	w.setState(m, lifecycle.MachineRunning)
-	if m.Host != nil { // it was stopped
+	switch {
+	case m.Host == nil:
+		w.newHost(m)
+	case m.Host.asleep && !w.Chance(engine.FaultNoResume):
+		m.Host.resume()
+	default: // it was stopped
+		m.Host.die()
 		m.Host.bootAgain()
-		return
 	}
-	w.newHost(m)
 }
 
 // endMachine begins the end of a machine, as TerminateInstances does.
@@ -110,16 +114,23 @@ func (w *World) endMachine(id string) {
 	w.After(slow, func() { w.Gone(m) })
 }
 
-// stopMachine begins to stop a machine, as StopInstances does.
-func (w *World) stopMachine(id string) {
+// stopMachine begins to stop a machine, as StopInstances does. One that is refused to be hibernated is stopped plainly, by the adapter, and so is one whose
+// hibernation fails, by the cloud.
+func (w *World) stopMachine(id string, hibernate bool) {
 	m := w.Machines[id]
 	if m == nil || m.State != lifecycle.MachineRunning && m.State != lifecycle.MachinePending {
 		return
 	}
-	engine.Must(w.Compute.Stop(engine.Background, id))
+	hibernate = hibernate && !w.Chance(engine.FaultNotHibernated)
+	engine.Must(w.Compute.Stop(engine.Background, id, hibernate))
 	w.setState(m, lifecycle.MachineStopping)
 	w.After(w.Between(0, 5*time.Second), func() {
-		if m.State == lifecycle.MachineStopping {
+		switch {
+		case m.State != lifecycle.MachineStopping:
+		case hibernate && m.Host != nil && m.Host.canSleep():
+			w.emit(Hibernating{m})
+			m.Host.sleep()
+		default:
 			w.stopHost(m)
 		}
 	})
