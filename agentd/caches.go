@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/config/strictyaml"
@@ -10,7 +11,7 @@ import (
 // cacheConfig is a cache, in the keys that a pool of controld has for it.
 type cacheConfig struct {
 	Name string `yaml:"name"`
-	// Holds is files, tools or actions; files if it is empty.
+	// Holds is files, tools, actions or docker; files if it is empty.
 	Holds string `yaml:"holds"`
 	// Paths are directories below the home of jobs, such as ~/go/pkg/mod.
 	Paths []string `yaml:"paths"`
@@ -39,10 +40,8 @@ func validateCaches(at strictyaml.Place, caches []cacheConfig) {
 	}
 }
 
-// caches are those that the host keeps. A job that is root could write to any of them, so a host of a privileged pool keeps none.
+// caches are those that the host keeps. A job that is root could write to any of them, so a host of a privileged pool keeps none but that of docker, and
+// others have no docker.
 func (c config) caches() []cache.Spec {
-	if c.Host.Privileged {
-		return nil
-	}
-	return specs(c.Caches)
+	return slices.DeleteFunc(specs(c.Caches), func(s cache.Spec) bool { return (s.Holds == cache.HoldsDocker) != c.Host.Privileged })
 }

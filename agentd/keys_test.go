@@ -156,6 +156,7 @@ var hostFileRows = []keyRow{
 	{key: "post_release", value: "/etc/post.sh", on: []string{instanceUnits}, got: ofReset(func(p reset.Plan) any { return p.Hook }), want: "/etc/post.sh"},
 	{key: "privileged", value: "true", on: []string{instanceUnits}, got: ofUnits(func(o host.Systemd) any { return []any{o.Privileged, o.Groups} }), want: []any{true, []string{"docker"}}},
 	{key: "privileged", value: "true", on: []string{instanceUnits}, got: ofReset(func(p reset.Plan) any { return p.Docker }), want: "/usr/bin/docker"},
+	{key: "privileged", value: "true", on: []string{instanceUnits}, got: ofReset(func(p reset.Plan) any { return p.Images != nil }), want: true},
 	{key: "caches", value: "[{name: go, paths: [~/go/pkg/mod], size_mib: 64, scope: owner, keep: 72h}]", on: instances,
 		got: ofHost(func(o host.Options) any { return o.Caches }), want: goCaches},
 	{key: "jobs_read_metadata", value: "true", on: []string{instanceUnits}, got: ofUnits(func(o host.Systemd) any { return o.JobsReadMetadata }), want: true},
@@ -300,7 +301,7 @@ func TestEveryOptionIsFilled(t *testing.T) {
 	b := newWiringBench(t)
 	w, err := b.wire(b.settings(processes, map[string]string{
 		"systemd": "{limits: {memory_mib: 777}}", "runner.env": "{X: y}", "runner.job_summary": "true", "pre_runner.script": "/opt/pre.sh", "post_release.script": "/opt/post.sh",
-		"caches": "[{name: go, paths: [~/go/pkg/mod], size_mib: 64}]",
+		"caches": "[{name: images, holds: docker, size_mib: 64}]",
 	}), "{}")
 	check(t, err)
 	w.c.Host.Privileged, w.c.Host.JobsReadMetadata = true, true
@@ -310,11 +311,11 @@ func TestEveryOptionIsFilled(t *testing.T) {
 		options any
 		left    map[string]string
 	}{
-		"host":      {w.host, map[string]string{"Caches": "a host of a privileged pool keeps none", "RefusalWait": defaults, "StandbyWait": defaults, "Power": "SetIdentity sets it"}},
+		"host":      {w.host, map[string]string{"RefusalWait": defaults, "StandbyWait": defaults, "Power": "SetIdentity sets it"}},
 		"units":     {*w.host.Systemd, nil},
 		"limits":    {w.host.Systemd.Limits, nil},
 		"reset":     {w.reset(), nil},
-		"plan":      {w.reset().plan, map[string]string{"Root": "it is for tests", "Statement": "each clean-up has its own"}},
+		"plan":      {w.reset().plan, map[string]string{"Root": "it is for tests", "Statement": "each clean-up has its own", "KeepImages": "each clean-up has its own"}},
 		"agent":     {w.agent, map[string]string{"Host": "it is left out here", "Rand": defaults}},
 		"intervals": {w.agent.Intervals, nil},
 		"state":     {w.agent.State, nil},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/config/strictyaml"
 	"github.com/remuda-ci/remuda/internal/host"
+	"github.com/remuda-ci/remuda/internal/host/dockerstore"
 	"github.com/remuda-ci/remuda/internal/host/reset"
 	"github.com/remuda-ci/remuda/internal/host/units"
 	"github.com/remuda-ci/remuda/internal/lifecycle/statement"
@@ -89,6 +90,9 @@ const secretsDir = "/run/remuda"
 // dockerGroup is the group that may use docker, which gives its members root's rights.
 const dockerGroup = "docker"
 
+// dockerSocket is where docker's daemon listens, or systemd for it.
+const dockerSocket = "/run/docker.sock"
+
 // account is a user of the machine.
 type account struct {
 	uid, gid int
@@ -137,18 +141,24 @@ var _ host.Reset = hostReset{}
 
 func (s hostReset) Record(ctx context.Context) error { return reset.Record(ctx, s.plan) }
 
-func (s hostReset) Run(ctx context.Context, r *statement.Reset) error {
-	return reset.Run(ctx, s.stated(r), s.log)
+func (s hostReset) Run(ctx context.Context, r *statement.Reset, keepImages bool) error {
+	return reset.Run(ctx, s.stated(r, keepImages), s.log)
 }
 
-func (s hostReset) Verify(ctx context.Context, r *statement.Reset) error {
-	return reset.Verify(ctx, s.stated(r))
+func (s hostReset) Verify(ctx context.Context, r *statement.Reset, keepImages bool) error {
+	return reset.Verify(ctx, s.stated(r, keepImages))
 }
+
+func (s hostReset) KeepImages(ctx context.Context, c dockerstore.Cache) (dockerstore.Outcome, error) {
+	return reset.KeepImages(ctx, s.plan, c)
+}
+
+func (s hostReset) RemoveImages(ctx context.Context) error { return reset.RemoveImages(ctx, s.plan) }
 
 // stated is the plan with the statement that it fills in.
-func (s hostReset) stated(r *statement.Reset) reset.Plan {
+func (s hostReset) stated(r *statement.Reset, keepImages bool) reset.Plan {
 	plan := s.plan
-	plan.Statement = r
+	plan.Statement, plan.KeepImages = r, keepImages
 	return plan
 }
 
@@ -183,6 +193,7 @@ func (c config) reset(s system, assignment int64) reset.Plan {
 	}
 	if c.Host.Privileged { // others may not use docker
 		plan.Docker = s.docker.path
+		plan.Images = &dockerstore.Store{Socket: dockerSocket, Dir: filepath.Dir(plan.Baseline)}
 	}
 	return plan
 }

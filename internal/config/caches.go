@@ -12,7 +12,7 @@ import (
 // Cache is a set of directories of the jobs of a pool that outlives their runs: see cache.Spec.
 type Cache struct {
 	Name string `yaml:"name"`
-	// Holds is files, or tools, actions or git: then it has no paths.
+	// Holds is files, or tools, actions, git or docker: then it has no paths.
 	Holds cache.Holds `yaml:"holds"`
 	Paths []string    `yaml:"paths"`
 	// SizeMiB is the most that it may hold.
@@ -52,8 +52,12 @@ func (c *Config) validateCaches(at strictyaml.Place, p Pool) {
 		at.Errorf("means nothing with reuse: none, since no host serves another run; leave it out")
 		return
 	}
-	if p.Privileged {
-		at.Errorf("is refused with privileged: a job that becomes root could write to the caches of its host, whatever branch it is of; leave out one of the two")
+	if _, docker := cache.Docker(p.CacheSpecs()); docker != p.Privileged {
+		if docker {
+			at.Errorf("has one that holds docker, which only jobs of a privileged pool can use; write privileged: true, or leave it out")
+		} else {
+			at.Errorf("is refused with privileged, except one that holds docker: a job that becomes root could write to the caches of its host, whatever branch it is of; leave out one of the two")
+		}
 		return
 	}
 	sound := true // each by itself, before they are looked at together
@@ -72,7 +76,7 @@ func (c *Config) validateCaches(at strictyaml.Place, p Pool) {
 			item.Errorf("%v", err)
 			sound = false
 		}
-		c.validateCacheScope(item.At("scope"), p, one.Scope)
+		c.validateCacheScope(item.At("scope"), p, one)
 		if one.Holds == cache.HoldsGit {
 			c.validateGitCache(item.At("holds"), p)
 		}
@@ -94,8 +98,10 @@ func (c *Config) validateGitCache(at strictyaml.Place, p Pool) {
 
 // validateCacheScope: a cache goes no further than the hosts of its pool, and a host that may get a job of any repository of an owner has only
 // caches of the owner.
-func (c *Config) validateCacheScope(at strictyaml.Place, p Pool, scope cache.Scope) {
-	switch {
+func (c *Config) validateCacheScope(at strictyaml.Place, p Pool, one Cache) {
+	switch scope := one.Scope; {
+	case one.Holds == cache.HoldsDocker && scope == cache.ScopeRepository && p.Reuse == lifecycle.ReuseSameOwner:
+		at.Errorf("is repository, and docker has one store for all runs of a host, which are of all repositories of an owner here; write owner, or reuse: same-repository")
 	case scope == cache.ScopeOwner && p.Reuse != lifecycle.ReuseSameOwner:
 		at.Errorf("is owner, and no host of the pool serves two repositories; write repository, or reuse: same-owner")
 	case scope == cache.ScopeRepository && p.Jobs != nil && c.GitHub.Scope == ScopeOrganization:

@@ -95,7 +95,7 @@ func sameValue(a, b string) bool {
 var examples = []string{"../../examples/controld.yaml", "../../examples/controld-aws.yaml"}
 
 func TestTheExamplesAreFine(t *testing.T) {
-	for i, pools := range []int{4, 2} {
+	for i, pools := range []int{5, 2} {
 		c, err := config.Load(examples[i])
 		if err != nil {
 			t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/config/strictyaml"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/cache"
 	"github.com/remuda-ci/remuda/internal/lifecycle/statement"
 	"github.com/remuda-ci/remuda/internal/policy"
 	"github.com/remuda-ci/remuda/internal/policy/budget"
@@ -31,6 +32,9 @@ func (c *Config) Policy(pool string) lifecycle.Policy {
 	policy.ForgetAfter = t.Forget
 	policy.Reuse, policy.Reset = p.Reuse, p.Reset
 	policy.KeepsTrust = p.givesCredentials()
+	if docker, ok := cache.Docker(p.CacheSpecs()); ok {
+		policy.DockerCache = docker.Name
+	}
 	policy.MaxUses, policy.Awake = p.MaxUses, p.Awake
 	policy.MaxAge, policy.Drift, policy.Standby = p.MaxAge, p.Drift, c.standby(p)
 	if p.MaxRuntime != nil {

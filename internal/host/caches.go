@@ -23,7 +23,7 @@ const cachesDir = "caches"
 
 // cacheStore opens the store; nil if the host keeps no caches, or cannot.
 func (h *Host) cacheStore() *cachestore.Store {
-	if len(h.o.Caches) == 0 {
+	if len(h.directories()) == 0 {
 		return nil
 	}
 	mechanism, owner := h.layout.views()
@@ -37,9 +37,14 @@ func (h *Host) cacheStore() *cachestore.Store {
 	return s
 }
 
+// directories are the caches that are directories of jobs: all but that of docker, which no run has a view of.
+func (h *Host) directories() []cache.Spec {
+	return slices.DeleteFunc(slices.Clone(h.o.Caches), func(s cache.Spec) bool { return s.Holds == cache.HoldsDocker })
+}
+
 // attachCommand is what gives the jobs of an assignment their views of the caches, before the listener starts; nil for nothing. No job fails for it.
 func (h *Host) attachCommand(a agent.Assignment) []string {
-	if len(h.o.Caches) == 0 || a.CachesOf == "" {
+	if len(h.directories()) == 0 || a.CachesOf == "" {
 		return nil
 	}
 	args := []string{h.o.Program, "attach", "--config", h.o.Config, "--assignment", strconv.FormatInt(a.Number, 10), "--of", a.CachesOf}
@@ -65,7 +70,7 @@ func (h *Host) AttachNow(ctx context.Context, assignment int64, of string, drop 
 
 // cachesOf are the caches that the runs of a repository, or of an owner, have on this host.
 func (h *Host) cachesOf(of string) (caches []cachestore.Cache) {
-	for _, spec := range h.o.Caches {
+	for _, spec := range h.directories() {
 		key := spec.Key(of)
 		if key == "" {
 			continue
@@ -238,22 +243,31 @@ func (h *Host) readHeldCaches(cleanedAt time.Time) {
 		return
 	}
 	h.held = heldCaches{at: cleanedAt, read: true}
-	s := h.cacheStore()
-	if s == nil {
-		return
-	}
-	all, err := s.Held()
+	held, err := h.listCaches()
 	if err != nil {
 		h.log.Warn("caches not listed", logkey.Error, err)
 		h.held.read = false
 		return
 	}
-	var held []cache.Held
-	for _, c := range all {
-		held = append(held, cache.Held{Key: c.Key, Bytes: int64(c.Bytes), CommittedAt: c.CommittedAt})
-		h.held.bytes += int64(c.Bytes)
+	for _, c := range held {
+		h.held.bytes += c.Bytes
 	}
 	h.held.list = cache.ListOf(held...)
+}
+
+func (h *Host) listCaches() (held []cache.Held, err error) {
+	if _, ok := cache.Docker(h.o.Caches); ok {
+		return h.heldImages()
+	}
+	s := h.cacheStore()
+	if s == nil {
+		return nil, nil
+	}
+	all, err := s.Held()
+	for _, c := range all {
+		held = append(held, cache.Held{Key: c.Key, Bytes: int64(c.Bytes), CommittedAt: c.CommittedAt})
+	}
+	return held, err
 }
 
 // views of a host with units are mounts: a job of its user cannot undo or replace them.
@@ -272,7 +286,7 @@ func (l *groupLayout) attachLimit() time.Duration                { return time.M
 
 // checkCaches says why the machine can keep no caches; nil if it can, or is to keep none.
 func (h *Host) checkCaches() error {
-	if len(h.o.Caches) == 0 || h.o.Systemd == nil {
+	if len(h.directories()) == 0 || h.o.Systemd == nil {
 		return nil
 	}
 	if err := os.MkdirAll(h.path(cachesDir), 0o700); err != nil {

@@ -95,7 +95,9 @@ func (h *Host) newStatement(assignment int64) statement.Reset {
 }
 
 func (h *Host) cleanAndCheck(ctx context.Context, assignment int64, r *statement.Reset) error {
-	if err := h.clean(ctx, r); err != nil {
+	keep := h.cachesToKeep()
+	images := h.imagesToKeep(keep)
+	if err := h.clean(ctx, r, images != nil); err != nil {
 		return fmt.Errorf("clean host: %w", err)
 	}
 	if exists(h.registration()) || exists(h.path("runner/.runner")) {
@@ -103,12 +105,21 @@ func (h *Host) cleanAndCheck(ctx context.Context, assignment int64, r *statement
 		return errors.New("check host: a registration is still on disk")
 	}
 	r.Check("registration", 0)
-	keepCaches, err := h.settleCaches(h.cachesToKeep())
+	keepCaches, err := h.settleCaches(keep)
+	if err == nil && images != nil && h.checkDisk() != nil {
+		h.log.Warn("images of docker not kept: there is no room", logkey.Cache, images.Name)
+		images, err = nil, h.layout.removeImages(ctx)
+	}
 	if err != nil {
 		return fmt.Errorf("settle caches: %w", err)
 	}
-	if err := h.layout.verify(ctx, r); err != nil {
+	if err := h.layout.verify(ctx, r, images != nil); err != nil {
 		return fmt.Errorf("check host: %w", err)
+	}
+	if images != nil {
+		if err := h.keepImages(ctx, *images); err != nil {
+			return err
+		}
 	}
 	if len(keepCaches) > 0 {
 		if err := h.commitCaches(ctx, assignment, keepCaches); err != nil {
@@ -125,12 +136,12 @@ func (h *Host) cleanAndCheck(ctx context.Context, assignment int64, r *statement
 // the host can read it, root where tasks are units: the logs name repositories and may quote what a job printed.
 const keptDiagnostics = "state/diag"
 
-func (h *Host) clean(ctx context.Context, r *statement.Reset) error {
+func (h *Host) clean(ctx context.Context, r *statement.Reset, keepImages bool) error {
 	if err := diag.Keep(h.path("runner"), h.path(keptDiagnostics)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		h.log.Warn("cannot keep the runner's diagnostics", logkey.Error, err) // which the next run does not need
 	}
 	h.noteUsedActions()
-	if err := h.layout.clean(ctx, r); err != nil {
+	if err := h.layout.clean(ctx, r, keepImages); err != nil {
 		return err
 	}
 	if err := h.writeHooks(); err != nil {

@@ -56,7 +56,7 @@ func (l *groupLayout) startClean(_ context.Context, t task, b startRecord) error
 	return nil
 }
 
-func (l *groupLayout) clean(_ context.Context, r *statement.Reset) error {
+func (l *groupLayout) clean(_ context.Context, r *statement.Reset, _ bool) error {
 	if err := l.h.killAll(proc.KillLimit); err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (l *groupLayout) clean(_ context.Context, r *statement.Reset) error {
 // keyWithinReach: jobs run as the user that the key belongs to.
 func (l *groupLayout) keyWithinReach() bool { return true }
 
-func (l *groupLayout) verify(_ context.Context, r *statement.Reset) error {
+func (l *groupLayout) verify(_ context.Context, r *statement.Reset, _ bool) error {
 	pids, err := l.h.markedProcesses()
 	if err != nil {
 		return err

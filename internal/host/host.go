@@ -35,6 +35,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/agent"
 	"github.com/remuda-ci/remuda/internal/host/archive"
 	"github.com/remuda-ci/remuda/internal/host/cachestore"
+	"github.com/remuda-ci/remuda/internal/host/dockerstore"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/cache"
 	"github.com/remuda-ci/remuda/internal/lifecycle/statement"
@@ -334,9 +335,12 @@ type layout interface {
 	// startClean starts the clean-up, which ends with Host.CleanNow.
 	startClean(ctx context.Context, t task, r startRecord) error
 	// clean ends what the last run left running and renews what it wrote to. It adds the steps to the statement.
-	clean(ctx context.Context, r *statement.Reset) error
+	clean(ctx context.Context, r *statement.Reset, keepImages bool) error
 	// verify checks the result of clean, as if something else had done it. It adds the checks to the statement.
-	verify(ctx context.Context, r *statement.Reset) error
+	verify(ctx context.Context, r *statement.Reset, keepImages bool) error
+	// keepImages and removeImages are about docker's store, which only a machine with units has.
+	keepImages(ctx context.Context, c dockerstore.Cache) (dockerstore.Outcome, error)
+	removeImages(ctx context.Context) error
 	// keyWithinReach: jobs could read the agent's key.
 	keyWithinReach() bool
 	// makeReady returns a clean host to the state before its first run.

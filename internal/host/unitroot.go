@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/remuda-ci/remuda/internal/host/dockerstore"
 	"github.com/remuda-ci/remuda/internal/host/script"
 	"github.com/remuda-ci/remuda/internal/lifecycle/statement"
 	"github.com/remuda-ci/remuda/internal/safefile"
@@ -22,10 +23,13 @@ import (
 type Reset interface {
 	// Record remembers the state of the machine before its first job.
 	Record(ctx context.Context) error
-	// Run ends what jobs have left running, and renews what they wrote to. It adds its steps to the statement.
-	Run(ctx context.Context, r *statement.Reset) error
+	// Run ends what jobs have left running, and renews what they wrote to. It adds its steps to the statement. With keepImages docker keeps its images.
+	Run(ctx context.Context, r *statement.Reset, keepImages bool) error
 	// Verify checks the result, and adds its checks to the statement. A finding is an error.
-	Verify(ctx context.Context, r *statement.Reset) error
+	Verify(ctx context.Context, r *statement.Reset, keepImages bool) error
+	// KeepImages makes what is left in docker a cache. After an error RemoveImages is to be called, which deletes it.
+	KeepImages(ctx context.Context, c dockerstore.Cache) (dockerstore.Outcome, error)
+	RemoveImages(ctx context.Context) error
 }
 
 // PrepareNow makes the host ready for its first job in this boot: it lays out the disk, runs the pre-runner script,
@@ -140,8 +144,8 @@ func (l *unitLayout) layOutBox() error {
 	return writeFileMode(l.h.path(markRefused), refused, 0o644)
 }
 
-func (l *unitLayout) clean(ctx context.Context, r *statement.Reset) error {
-	if err := l.o.Reset.Run(ctx, r); err != nil {
+func (l *unitLayout) clean(ctx context.Context, r *statement.Reset, keepImages bool) error {
+	if err := l.o.Reset.Run(ctx, r, keepImages); err != nil {
 		return err
 	}
 	if err := l.layOutRegistration(); err != nil {
@@ -150,8 +154,8 @@ func (l *unitLayout) clean(ctx context.Context, r *statement.Reset) error {
 	return l.layOutBox()
 }
 
-func (l *unitLayout) verify(ctx context.Context, r *statement.Reset) error {
-	return l.o.Reset.Verify(ctx, r)
+func (l *unitLayout) verify(ctx context.Context, r *statement.Reset, keepImages bool) error {
+	return l.o.Reset.Verify(ctx, r, keepImages)
 }
 
 // keyWithinReach: a job that is root can read what belongs to root.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/agent"
 	"github.com/remuda-ci/remuda/internal/host"
+	"github.com/remuda-ci/remuda/internal/host/dockerstore"
 	"github.com/remuda-ci/remuda/internal/host/units"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/statement"
@@ -69,12 +70,16 @@ func (p fakeReset) note(word string) error {
 }
 
 func (p fakeReset) Record(context.Context) error { return p.note("record") }
-func (p fakeReset) Run(_ context.Context, r *statement.Reset) error {
+func (p fakeReset) Run(_ context.Context, r *statement.Reset, _ bool) error {
 	r.Did("units")
 	return errors.Join(p.note("clean"), tree.Renew(filepath.Join(p.dir, "work"), tree.Owner{}, host.ModeWork),
 		tree.Mirror(filepath.Join(p.dir, "../distribution"), filepath.Join(p.dir, "runner"), tree.Owner{}))
 }
-func (p fakeReset) Verify(_ context.Context, r *statement.Reset) error {
+func (p fakeReset) KeepImages(context.Context, dockerstore.Cache) (dockerstore.Outcome, error) {
+	return dockerstore.Outcome{}, p.note("keep images")
+}
+func (p fakeReset) RemoveImages(context.Context) error { return p.note("remove images") }
+func (p fakeReset) Verify(_ context.Context, r *statement.Reset, _ bool) error {
 	r.Check("directories", 0)
 	if _, err := os.Stat(filepath.Join(p.dir, "../doubt")); err == nil {
 		return fmt.Errorf("a doubt")

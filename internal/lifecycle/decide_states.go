@@ -1,6 +1,9 @@
 package lifecycle
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // created decides for a host that was launched and is not yet ready.
 func (v decider) created() Decision {
@@ -264,6 +267,8 @@ func (v decider) cleaned() Decision {
 	switch {
 	case v.outlivedReuse():
 		return terminate(noReuse)
+	case v.untrusted():
+		return terminate(untrustedRun)
 	case v.drifted().Given():
 		return terminate(v.drifted())
 	case r.ReasonCode == ReasonVersionRefused && r.Drifted(v.Template) != "": // whatever the pool does about drift otherwise
@@ -289,6 +294,13 @@ func (v decider) cleaned() Decision {
 		d.Caches = v.Report.Caches
 	}
 	return d
+}
+
+// untrusted reports whether the last run of the host could write to docker's store, and may leave nothing there. It was root, so no clean-up of the same
+// machine is to be believed. A run that has left before its host was ready counts too: its job may have kept the agent from saying that it was.
+func (v decider) untrusted() bool {
+	r := v.Record
+	return v.p.DockerCache != "" && r.RequestID != "" && !r.Fresh() && !slices.Contains(r.KeepCaches, v.p.DockerCache)
 }
 
 // outlivedReuse reports whether a run had the machine, and its pool lets no other one have it. A new root volume changes nothing about that. A host that is

@@ -23,12 +23,13 @@ func (r Record) MayHave(spec cache.Spec, of string) bool {
 }
 
 // DropCache has the host delete what it has of a cache before its next run, and keep nothing that its present one leaves there. It returns the record
-// with the marks, and false if the host cannot: one that listens already has given its next run the cache, and one with MaxThrown marks has no room.
+// with the marks, and false if the host cannot: one that listens already has given its next run the cache, and one with MaxThrown marks has no room. What
+// was in a cache of docker may have been root, so deleting it is not enough.
 func (r Record) DropCache(spec cache.Spec, of string) (Record, bool) {
 	key := spec.Key(of)
 	thrown := slices.Contains(r.ThrowCaches, key)
 	gave := r.Pooled() && r.Standby != nil && spec.Key(r.TrustKey) == key
-	if gave || !thrown && len(r.ThrowCaches) >= MaxThrown {
+	if gave || spec.Holds == cache.HoldsDocker || !thrown && len(r.ThrowCaches) >= MaxThrown {
 		return r, false
 	}
 	if !thrown && !r.Pooled() {

@@ -115,6 +115,18 @@ var hosts = map[string]func(*lifecycle.Facts, *lifecycle.Policy){
 		release(f)
 		p.Reuse = lifecycle.ReuseNone
 	},
+	"releasing, docker not kept": func(f *lifecycle.Facts, p *lifecycle.Policy) {
+		release(f)
+		p.DockerCache, f.Record.RequestID, f.Record.KeepCaches = "images", "q1", []string{"others"}
+	},
+	"releasing, docker kept": func(f *lifecycle.Facts, p *lifecycle.Policy) {
+		release(f)
+		p.DockerCache, f.Record.RequestID, f.Record.KeepCaches = "images", "q1", []string{"images"}
+	},
+	"releasing, left standby, docker not kept": func(f *lifecycle.Facts, p *lifecycle.Policy) {
+		release(f)
+		p.DockerCache, f.Record.RequestID = "images", ""
+	},
 	"releasing, uses 3 of 3": func(f *lifecycle.Facts, p *lifecycle.Policy) {
 		release(f)
 		p.MaxUses = 3

@@ -69,6 +69,9 @@ type Policy struct {
 	Reset statement.Level
 	// KeepsTrust: a job of the pool may have the credentials of its machine, which outlive a new root volume. So its hosts keep their trust keys.
 	KeepsTrust bool
+	// DockerCache is the name of the pool's cache that holds docker; empty: it has none. A job that can use docker is root. So a host does not outlive a
+	// run that may not write this cache.
+	DockerCache string
 	// MaxUses is how many runs a host may serve; 0 means any number.
 	MaxUses int
 	// MaxAge is how long after its launch a host may still be pooled; 0 means

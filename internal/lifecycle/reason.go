@@ -60,6 +60,7 @@ const (
 	ReasonIdleTimeout       ReasonCode = "idle_timeout"
 	ReasonGitHubUnavailable ReasonCode = "github_unavailable"
 	ReasonNoReuse           ReasonCode = "no_reuse"
+	ReasonUntrustedRun      ReasonCode = "untrusted_run" // its run was root, and may not write the cache of docker
 	ReasonMaxUses           ReasonCode = "max_uses"
 	ReasonMaxAge            ReasonCode = "max_age"
 	ReasonTemplateDrift     ReasonCode = "template_drift"

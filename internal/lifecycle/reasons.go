@@ -64,6 +64,7 @@ var (
 	cleaning     = Because(ReasonWaitingForCleanUp, "released: waiting for the agent to deregister and clean up")
 
 	noReuse            = Because(ReasonNoReuse, "its pool does not reuse hosts")
+	untrustedRun       = Because(ReasonUntrustedRun, "its run could become root, and what it has left in docker may not be kept")
 	prepared           = Because(ReasonPrepared, "prepared and clean, for the first run that claims it")
 	clean              = Because(ReasonClean, "deregistered and clean")
 	leaveAdvised       = Because(ReasonRebalanceAdvised, "EC2 recommends to leave the machine, and no run is on it")

@@ -252,7 +252,7 @@ var stateRules = []rule{
 
 // leaving are the hosts that the rules of their pool keep from being pooled.
 var leaving = []string{
-	"releasing, retiring", "releasing, reuse none", "releasing, uses 3 of 3", "releasing, at its maximum age", "releasing, drifted",
+	"releasing, retiring", "releasing, reuse none", "releasing, docker not kept", "releasing, uses 3 of 3", "releasing, at its maximum age", "releasing, drifted",
 }
 
 // standbyRules say what a registration ahead of need is good for.

@@ -73,6 +73,7 @@ type numbers struct {
 	Reuse             lifecycle.Reuse       `json:"reuse"`
 	Reset             statement.Level       `json:"reset,omitempty"`
 	KeepsTrust        bool                  `json:"keepsTrust,omitempty"`
+	DockerCache       string                `json:"dockerCache,omitempty"`
 	MaxUses           int                   `json:"maxUses,omitempty"`
 	MaxAge            time.Duration         `json:"maxAge,omitempty"`
 	Standby           lifecycle.StandbyMode `json:"standby,omitempty"`

@@ -31,9 +31,12 @@ type baseline struct {
 
 // Record writes the baseline. It is called once in each boot, before the first run and after everything that belongs to
 // the host has been started, mounted and mirrored.
-func Record(_ context.Context, p Plan) error {
+func Record(ctx context.Context, p Plan) error {
 	if err := p.Validate(); err != nil {
 		return err
+	}
+	if err := p.recordImages(ctx); err != nil { // first, since it may start docker, which then belongs to the baseline
+		return fmt.Errorf("record baseline: %w", err)
 	}
 	base, err := p.observe()
 	if err != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"golang.org/x/sys/unix"
 
+	"github.com/remuda-ci/remuda/internal/host/dockerstore"
 	"github.com/remuda-ci/remuda/internal/host/reset"
 	"github.com/remuda-ci/remuda/internal/tree"
 )
@@ -86,8 +87,8 @@ func newHostOf(t testing.TB, files int) reset.Plan {
 		Mirrors:  []reset.Mirror{{From: top + "/original", To: top + "/runner", Owner: owner}},
 		Units:    []string{"remuda-runner-*", "remuda-register-*", "remuda-deregister-*"},
 		OwnUnits: []string{"remuda-clean-*"},
-		Docker:   "/usr/bin/docker",
-		Hook:     top + "/hook", HookLimit: time.Minute,
+		Docker:   "/usr/bin/docker", Images: &dockerstore.Store{Socket: "/run/docker.sock", Dir: top + "/state"},
+		Hook: top + "/hook", HookLimit: time.Minute,
 		MinimumFree: 1 << 20, MinimumFreeInodes: 1000,
 		Baseline: top + "/state/baseline.json", Unchanged: []string{top + "/original", "/bin/bash"},
 	}

@@ -26,6 +26,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/remuda-ci/remuda/internal/host/dockerstore"
 	"github.com/remuda-ci/remuda/internal/host/script"
 	"github.com/remuda-ci/remuda/internal/lifecycle/statement"
 	"github.com/remuda-ci/remuda/internal/logkey"
@@ -57,7 +58,7 @@ func Run(ctx context.Context, p Plan, log hclog.Logger) error {
 	}{
 		{"units", func() error { return p.endUnits(ctx, conn) }},
 		{"processes", func() error { return p.killProcesses(ctx) }},
-		{"containers", func() error { return p.removeDockerObjects(ctx, manager) }},
+		{"containers", func() error { return p.removeOfDocker(ctx, manager) }},
 		{"jobs", p.removeScheduledJobs},
 		{"processes again", func() error { return p.killProcesses(ctx) }}, // that cron or a container has started in the meantime
 		{"mounts", func() error { return p.unmount(ctx, manager, base) }},
@@ -136,6 +137,9 @@ type Plan struct {
 	OwnUnits []string
 	// Docker is the path of the docker command; empty for a host without docker.
 	Docker string
+	// Images has the images of docker; nil for a host without docker. KeepImages leaves those of the last run there, which then must be settled.
+	Images     *dockerstore.Store
+	KeepImages bool
 	// Hook is the operator's post-release script, which bash runs as root once everything is renewed; empty for none.
 	// What it leaves in an emptied directory is a finding.
 	Hook string

@@ -146,6 +146,7 @@ func (p Plan) checkResources(ctx context.Context, d *Findings, m manager) {
 			d.add("docker has a %s %s: remove it, or make it in each run", dockerLists[i].kind, name)
 		}
 	}
+	p.checkImages(ctx, d, m)
 	jobs, err := p.scheduledJobs()
 	d.addErr(err)
 	for _, path := range jobs {

@@ -53,10 +53,12 @@ const (
 	HoldsActions Holds = "actions"
 	// HoldsGit is a mirror of the repository. The host fetches it, and jobs can only read it.
 	HoldsGit Holds = "git"
+	// HoldsDocker is docker's images and the layers of its builds. Only a privileged pool has it, and no other cache.
+	HoldsDocker Holds = "docker"
 )
 
 // AllHolds lists all of them, the default first.
-var AllHolds = []Holds{HoldsFiles, HoldsTools, HoldsActions, HoldsGit}
+var AllHolds = []Holds{HoldsFiles, HoldsTools, HoldsActions, HoldsGit, HoldsDocker}
 
 // Where jobs see the caches that are in a place of their own.
 const (
@@ -92,10 +94,12 @@ func (s Spec) Validate() error {
 	case !nameForm.MatchString(s.Name):
 		return fmt.Errorf("name %.40q is not 1 to 32 of a-z, 0-9 and -, a letter first", s.Name)
 	case s.Holds != "" && !slices.Contains(AllHolds, s.Holds):
-		return fmt.Errorf("holds %.40q is not one of %s, %s, %s and %s", s.Holds, HoldsFiles, HoldsTools, HoldsActions, HoldsGit)
+		return fmt.Errorf("holds %.40q is not one of %s", s.Holds, strings.Trim(fmt.Sprint(AllHolds), "[]"))
+	case s.Holds == HoldsDocker && len(s.Paths) > 0:
+		return fmt.Errorf("paths has %d directories, and a cache that holds docker has none: leave them out", len(s.Paths))
 	case s.ownPath() != "" && len(s.Paths) > 0:
 		return fmt.Errorf("paths has %d directories, and a cache that holds %s is in %s: leave them out", len(s.Paths), s.Holds, s.ownPath())
-	case s.ownPath() == "" && (len(s.Paths) == 0 || len(s.Paths) > MaxPaths):
+	case s.ownPath() == "" && s.Holds != HoldsDocker && (len(s.Paths) == 0 || len(s.Paths) > MaxPaths):
 		return fmt.Errorf("paths has %d directories, want 1 to %d", len(s.Paths), MaxPaths)
 	case s.Size < MinSize || s.Size > MaxSize:
 		return fmt.Errorf("size %d is not between %d and %d bytes", s.Size, MinSize, uint64(MaxSize))
@@ -125,6 +129,9 @@ func (s Spec) Validate() error {
 func ValidateAll(specs []Spec) error {
 	if len(specs) > MaxCaches {
 		return fmt.Errorf("there are %d caches, want at most %d", len(specs), MaxCaches)
+	}
+	if i := slices.IndexFunc(specs, func(s Spec) bool { return s.Holds == HoldsDocker }); i >= 0 && len(specs) > 1 {
+		return fmt.Errorf("cache %.40q holds docker, and jobs that can use docker are root: it is the only cache of its pool", specs[i].Name)
 	}
 	var names, paths []string
 	for _, s := range specs {
@@ -206,6 +213,16 @@ func (s Spec) KeepFor() time.Duration {
 		return DefaultKeep
 	}
 	return s.Keep
+}
+
+// Docker is the cache among those of a pool that holds docker.
+func Docker(specs []Spec) (Spec, bool) {
+	for _, s := range specs {
+		if s.Holds == HoldsDocker {
+			return s, true
+		}
+	}
+	return Spec{}, false
 }
 
 // KeyLength is the length of a key, in bytes.

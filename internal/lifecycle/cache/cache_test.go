@@ -40,6 +40,8 @@ func TestValidate(t *testing.T) {
 		"of tools":                  {func(s *cache.Spec) { s.Holds, s.Paths = cache.HoldsTools, nil }, ""},
 		"of tools, with a path":     {func(s *cache.Spec) { s.Holds = cache.HoldsTools }, "leave them out"},
 		"of actions":                {func(s *cache.Spec) { s.Holds, s.Paths = cache.HoldsActions, nil }, ""},
+		"of docker":                 {func(s *cache.Spec) { s.Holds, s.Paths = cache.HoldsDocker, nil }, ""},
+		"of docker, with a path":    {func(s *cache.Spec) { s.Holds = cache.HoldsDocker }, "leave them out"},
 		"of what there is not":      {func(s *cache.Spec) { s.Holds = "images" }, "holds"},
 		"no path":                   {paths(), "paths"},
 		"nine paths":                {paths("~/a", "~/b", "~/c", "~/d", "~/e", "~/f", "~/g", "~/h", "~/i"), "paths"},
@@ -92,6 +94,9 @@ func TestValidateAll(t *testing.T) {
 		"a path inside another": {[]cache.Spec{npm, {Name: "x", Paths: []string{"~/.npm/_cacache"}, Size: 1 << 30}}, "inside"},
 		"two of tools":          {[]cache.Spec{{Name: "a", Holds: cache.HoldsTools, Size: 1 << 30}, {Name: "b", Holds: cache.HoldsTools, Size: 1 << 30}}, "inside"},
 		"files among tools":     {[]cache.Spec{{Name: "a", Holds: cache.HoldsTools, Size: 1 << 30}, {Name: "b", Paths: []string{cache.ToolsPath + "/go"}, Size: 1 << 30}}, "inside"},
+		"docker":                {[]cache.Spec{{Name: "a", Holds: cache.HoldsDocker, Size: 1 << 30}}, ""},
+		"docker and files":      {[]cache.Spec{npm, {Name: "a", Holds: cache.HoldsDocker, Size: 1 << 30}}, "only cache"},
+		"two of docker":         {[]cache.Spec{{Name: "a", Holds: cache.HoldsDocker, Size: 1 << 30}, {Name: "b", Holds: cache.HoldsDocker, Size: 1 << 30}}, "only cache"},
 		"one that is unsound":   {[]cache.Spec{npm, {Name: "x"}}, `cache "x"`},
 	}
 	for name, tt := range tests {

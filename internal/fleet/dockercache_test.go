@@ -1,0 +1,75 @@
+package fleet_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/fleet/hosts"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/cache"
+)
+
+// withDocker gives the default pool a cache that holds docker.
+func withDocker(s *sources) func(*fleet.Options) {
+	return func(o *fleet.Options) {
+		p := o.Pools["default"]
+		p.Caches = []cache.Spec{{Name: "images", Holds: cache.HoldsDocker, Size: 1 << 30}}
+		p.Policy.DockerCache = "images"
+		o.Pools["default"], o.Sources = p, s
+	}
+}
+
+// TestRunsAndTheCacheOfDocker: a host outlives the runs that may write the cache alone, by GitHub's word. What GitHub does not say in time counts as no.
+func TestRunsAndTheCacheOfDocker(t *testing.T) {
+	push := cache.Source{Event: "push", Branch: "main", SHA: "a1", RepositoryID: 7, HeadRepositoryID: 7}
+	request := push
+	request.Event = "pull_request"
+	protected := cache.Branch{Has: true, Protected: true}
+	for name, tt := range map[string]struct {
+		sources *sources
+		ends    bool
+	}{
+		"a push to a protected branch": {&sources{run: push, branch: protected}, false},
+		"a pull request":               {&sources{run: request, branch: protected}, true},
+		"another branch":               {&sources{run: push, branch: cache.Branch{Has: true}}, true},
+		"GitHub does not answer":       {&sources{hangs: true}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubbleOf(t, withDocker(tt.sources), func(ctx context.Context, t *testing.T, w *world) {
+				go sweepOnceItWaits(ctx, w.fleet)
+				host := w.mustProvision(ctx, demand("1", "a", 1))[0]
+				w.release(ctx, "1", false)
+				time.Sleep(time.Minute)
+				r := w.record(host.HostKey)
+				if ended := r.State == lifecycle.StateTerminated; ended != tt.ends || ended && r.ReasonCode != lifecycle.ReasonUntrustedRun {
+					t.Errorf("the host is %s [%s]: %s", r.Condition(), r.ReasonCode, r.Reason)
+				}
+			})
+		})
+	}
+}
+
+// TestDroppedCacheOfDocker: each host that may have it leaves, the one at work after its run.
+func TestDroppedCacheOfDocker(t *testing.T) {
+	push := cache.Source{Event: "push", Branch: "main", SHA: "a1", RepositoryID: 7, HeadRepositoryID: 7}
+	trusted := &sources{run: push, branch: cache.Branch{Has: true, Protected: true}}
+	inBubbleOf(t, withDocker(trusted), func(ctx context.Context, t *testing.T, w *world) {
+		go sweepOnceItWaits(ctx, w.fleet)
+		serving := w.mustProvision(ctx, demand("1", "a", 1))[0]
+		n, err := w.fleet.DropCache(ctx, fleet.DropTarget{Pool: "default", Of: repository, Name: "images"}, "poison", "alice", time.Now())
+		if err != nil || n != (hosts.Dropped{Leaving: 1}) {
+			t.Fatalf("dropped on %+v, %v", n, err)
+		}
+		time.Sleep(time.Minute)
+		if r := w.record(serving.HostKey); r.State != lifecycle.StateRunning {
+			t.Errorf("the host at work is %s", r.Condition())
+		}
+		w.release(ctx, "1", false)
+		time.Sleep(time.Minute)
+		if r := w.record(serving.HostKey); r.State != lifecycle.StateTerminated {
+			t.Errorf("after its run the host is %s", r.Condition())
+		}
+	})
+}

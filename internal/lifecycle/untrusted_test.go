@@ -1,0 +1,69 @@
+package lifecycle_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/cache"
+)
+
+// TestHostsWithACacheOfDocker: a host does not outlive a run that may not write the cache. No job that runs is touched by that.
+func TestHostsWithACacheOfDocker(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(*lifecycle.Facts, *lifecycle.Policy)
+		want   lifecycle.Action
+		code   lifecycle.ReasonCode
+	}{
+		"its run may write":         {func(f *lifecycle.Facts, _ *lifecycle.Policy) { f.Record.KeepCaches = []string{"images"} }, lifecycle.ActionPool, lifecycle.ReasonClean},
+		"its run may not":           {func(*lifecycle.Facts, *lifecycle.Policy) {}, lifecycle.ActionTerminate, lifecycle.ReasonUntrustedRun},
+		"it may write another":      {func(f *lifecycle.Facts, _ *lifecycle.Policy) { f.Record.KeepCaches = []string{"go"} }, lifecycle.ActionTerminate, lifecycle.ReasonUntrustedRun},
+		"a pool without it":         {func(_ *lifecycle.Facts, p *lifecycle.Policy) { p.DockerCache = "" }, lifecycle.ActionPool, lifecycle.ReasonClean},
+		"launched ahead of need":    {func(f *lifecycle.Facts, _ *lifecycle.Policy) { f.Record.Uses, f.Record.TrustKey = 0, "" }, lifecycle.ActionPool, lifecycle.ReasonPrepared},
+		"it left its standby":       {func(f *lifecycle.Facts, _ *lifecycle.Policy) { f.Record.RequestID = "" }, lifecycle.ActionPool, lifecycle.ReasonClean},
+		"a job runs on":             {func(f *lifecycle.Facts, _ *lifecycle.Policy) { f.Report.Busy = true }, lifecycle.ActionDrain, lifecycle.ReasonReleasedBusy},
+		"an operator looks at it":   {func(f *lifecycle.Facts, _ *lifecycle.Policy) { f.Record.Hold = now.Add(time.Hour) }, lifecycle.ActionKeep, lifecycle.ReasonHeld},
+		"an agent that is not done": {func(f *lifecycle.Facts, _ *lifecycle.Policy) { f.Report.Signal = lifecycle.SignalNone }, lifecycle.ActionKeep, lifecycle.ReasonWaitingForCleanUp},
+	} {
+		f, p := releasedClean(t), lifecycle.DefaultPolicy()
+		f.Record.RequestID, p.DockerCache = "q1", "images"
+		tt.change(&f, &p)
+		if d := lifecycle.Decide(f, now, p); d.Action != tt.want || d.Code != tt.code {
+			t.Errorf("%s: %s [%s] (%s), want %s [%s]", name, d.Action, d.Code, d.Reason, tt.want, tt.code)
+		}
+	}
+}
+
+// TestAHostThatLeavesItsRunEarly: the run may have had a job there, whose agent did not say that the host was ready.
+func TestAHostThatLeavesItsRunEarly(t *testing.T) {
+	p := lifecycle.DefaultPolicy()
+	p.DockerCache = "images"
+	r := releasedClean(t).Record
+	r.State, r.RunID, r.RequestID, r.KeepCaches = lifecycle.StateClaimed, "8", "q2", []string{"images"}
+	r, err := lifecycle.Apply(r, lifecycle.Decision{Action: lifecycle.ActionReturn}, now, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := lifecycle.Facts{Record: r, Report: &lifecycle.Report{Assignment: r.Assignment, Signal: lifecycle.SignalRemoveRegOK, HeartbeatAt: now}}
+	f.Record.AgentKey = ""
+	if d := lifecycle.Decide(f, now, p); d.Action != lifecycle.ActionTerminate || d.Code != lifecycle.ReasonUntrustedRun {
+		t.Errorf("%s [%s] (%s)", d.Action, d.Code, d.Reason)
+	}
+}
+
+// TestADroppedCacheOfDocker: what was in it may have been root, so the host leaves, whatever it does now.
+func TestADroppedCacheOfDocker(t *testing.T) {
+	spec := cache.Spec{Name: "images", Holds: cache.HoldsDocker, Size: 1 << 30}
+	for name, r := range map[string]lifecycle.Record{
+		"pooled":    {State: lifecycle.StateIdle, PooledAt: now, TrustKey: "acme/app", Caches: heldOf(spec, "acme/app")},
+		"running":   {State: lifecycle.StateRunning, TrustKey: "acme/app"},
+		"releasing": {State: lifecycle.StateIdle, ReleasedAt: now, TrustKey: "acme/app", KeepCaches: []string{"images"}},
+	} {
+		if !r.MayHave(spec, "acme/app") {
+			t.Errorf("%s: it has it", name)
+		}
+		if _, ok := r.DropCache(spec, "acme/app"); ok {
+			t.Errorf("%s: it goes on", name)
+		}
+	}
+}
