@@ -1,6 +1,7 @@
 package dockerstore
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -14,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 )
 
 func check(t *testing.T, err error) {
@@ -31,6 +32,9 @@ type daemon struct {
 	builds  []int64
 	refuses string // a path that it refuses
 	stuck   bool   // it deletes no image
+	root    string // of its files
+	driver  string // overlay2 if it is empty
+	layers  map[string][]string
 	calls   []string
 }
 
@@ -52,6 +56,11 @@ func (d *daemon) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case path == "/images/json":
 		answer = d.images
+	case path == "/info":
+		answer = map[string]string{"Driver": cmp.Or(d.driver, overlay2), "DockerRootDir": d.root}
+	case strings.HasPrefix(path, "/images/") && strings.HasSuffix(path, "/json"):
+		id := strings.TrimSuffix(strings.TrimPrefix(path, "/images/"), "/json")
+		answer = map[string]any{"RootFS": map[string]any{"Layers": d.layers[id]}}
 	case path == "/system/df":
 		u := usage{Images: d.images}
 		for _, i := range d.images {
@@ -98,6 +107,16 @@ func (d *daemon) tag(id, name string) {
 func (d *daemon) remove(ref string) {
 	d.untag(ref)
 	d.images = slices.DeleteFunc(d.images, func(i image) bool { return i.ID == ref })
+}
+
+// config lays out the configuration of an image without layers, and returns the id of the image.
+func (d *daemon) config(t *testing.T, text string) string {
+	t.Helper()
+	id := digestOf([]byte(text))
+	dir := filepath.Join(d.root, "image/overlay2/imagedb/content/sha256")
+	check(t, os.MkdirAll(dir, 0o755))
+	check(t, os.WriteFile(filepath.Join(dir, strings.TrimPrefix(id, "sha256:")), []byte(text), 0o644))
+	return id
 }
 
 // named are the images by id, each with its names.
@@ -150,7 +169,7 @@ func TestReset(t *testing.T) {
 			d.images = append(d.images, i)
 		}
 		check(t, s.Reset(t.Context(), "boot-2"))
-		if diff := cmp.Diff(tt.want, d.named()); diff != "" || len(d.builds) != 0 {
+		if diff := gocmp.Diff(tt.want, d.named()); diff != "" || len(d.builds) != 0 {
 			t.Errorf("%s: images (-want +got):\n%s%d layers of builds", name, diff, len(d.builds))
 		}
 		if found, err := s.Added(t.Context()); err != nil || len(found) != 0 {
@@ -210,14 +229,16 @@ func TestRecord(t *testing.T) {
 func TestKeep(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
-	of := func(id string, size int64, tags ...string) image {
-		return image{ID: "sha256:" + id, RepoTags: tags, Size: size}
+	root := t.TempDir()
+	id := func(name string) string { return (&daemon{root: root}).config(t, name) }
+	of := func(name string, size int64, tags ...string) image {
+		return image{ID: id(name), RepoTags: tags, Size: size}
 	}
 	many := make([]image, maxImages+1)
 	for n := range many {
 		many[n] = of(fmt.Sprint("m", n), 1, fmt.Sprint("m:", n))
 	}
-	used := map[string]time.Time{"sha256:old": at.Add(-3 * time.Hour), "sha256:mid": at.Add(-2 * time.Hour), "sha256:new": at.Add(-time.Hour)}
+	used := map[string]time.Time{id("old"): at.Add(-3 * time.Hour), id("mid"): at.Add(-2 * time.Hour), id("new"): at.Add(-time.Hour)}
 	three := []image{of("new", 100, "new:1"), of("old", 100, "old:1"), of("mid", 100, "mid:1")}
 	for name, tt := range map[string]struct {
 		images []image
@@ -234,18 +255,18 @@ func TestKeep(t *testing.T) {
 		"some builds go":               {images: three, builds: []int64{20, 30}, size: 330, want: "mid new old", left: 1},
 		"then the oldest":              {images: three, builds: []int64{50}, size: 299, want: "mid new"},
 		"the last but one":             {images: three, size: 100, want: "new"},
-		"what was used is not old":     {images: three, size: 200, noted: `["sha256:old","sha256:x"]`, want: "new old"},
+		"what was used is not old":     {images: three, size: 200, noted: `["` + id("old") + `","sha256:x"]`, want: "new old"},
 		"nothing fits":                 {images: three, size: 99, want: ""},
 		"not used for long":            {images: three, size: 1000, keep: 90 * time.Minute, want: "new"},
 		"an unknown one is new":        {images: append(slices.Clone(three), of("x", 100, "x:1")), size: 100, want: "x"},
-		"no name":                      {images: []image{of("x", 1), of("y", 1, noName+":"+noName), {ID: "sha256:z", RepoDigests: []string{"z@sha256:1"}}}, size: 100, want: "z"},
-		"what another is built on":     {images: []image{of("x", 1), {ID: "sha256:y", ParentID: "sha256:x", RepoTags: []string{"y:1"}}}, size: 100, want: "x y"},
+		"no name":                      {images: []image{of("x", 1), of("y", 1, noName+":"+noName), {ID: id("z"), RepoDigests: []string{"z@sha256:1"}}}, size: 100, want: "z"},
+		"what another is built on":     {images: []image{of("x", 1), {ID: id("y"), ParentID: id("x"), RepoTags: []string{"y:1"}}}, size: 100, want: "x y"},
 		"too many":                     {images: many, size: 1 << 30, want: "", why: "and a host keeps 2000"},
 		"too many names":               {images: []image{of("x", 1, make([]string, maxNames+1)...)}, size: 1 << 30, want: "", why: "with 4001 names"},
 		"a size that no number holds":  {images: three, size: 1<<64 - 1, want: "mid new old"},
 		"an image of more than it all": {images: []image{of("x", 1<<62, "x:1")}, size: 100, want: ""},
 	} {
-		d := &daemon{images: []image{of("own", 1000, "own:1")}}
+		d := &daemon{images: []image{of("own", 1000, "own:1")}, root: root}
 		s := newStore(t, d)
 		check(t, s.Record(t.Context(), "boot-1", true))
 		check(t, s.saveState(state{Key: "k", UsedAt: used}))
@@ -260,9 +281,9 @@ func TestKeep(t *testing.T) {
 		o, err := s.Keep(t.Context(), c, "boot-2", at)
 		check(t, err)
 		var got []string
-		for id := range d.named() {
-			if id != "sha256:own" {
-				got = append(got, strings.TrimPrefix(id, "sha256:"))
+		for _, name := range []string{"old", "mid", "new", "x", "y", "z"} {
+			if _, ok := d.named()[id(name)]; ok {
+				got = append(got, name)
 			}
 		}
 		slices.Sort(got)
@@ -282,11 +303,12 @@ func TestKeep(t *testing.T) {
 // TestKeepFails: after an error nothing is a new cache, and the caller deletes all.
 func TestKeepFails(t *testing.T) {
 	t.Parallel()
-	d := &daemon{images: []image{{ID: "sha256:x", RepoTags: []string{"x:1"}, Size: 10}}}
+	d := &daemon{root: t.TempDir()}
+	d.images = []image{{ID: d.config(t, "x"), RepoTags: []string{"x:1"}, Size: 10}}
 	s := newStore(t, d)
 	check(t, s.Record(t.Context(), "boot", false))
 	c := Cache{Key: "k", Size: 100, Keep: time.Hour}
-	for _, path := range []string{"/images", "/system/df"} {
+	for _, path := range []string{"/images", "/system/df", "/info"} {
 		d.refuses = path
 		if o, err := s.Keep(t.Context(), c, "boot", time.Now()); err == nil || o.Kept {
 			t.Errorf("%s: %+v, %v", path, o, err)
@@ -318,5 +340,46 @@ func TestOlderAPI(t *testing.T) {
 		if got := olderAPI(tt[0], newestAPI); got != tt[1] {
 			t.Errorf("%q: %q", tt[0], got)
 		}
+	}
+}
+
+// TestKeepVerifies: an image whose configuration or layer differs is deleted, with what is built on it, and others stay. Each layer is read once in a boot.
+func TestKeepVerifies(t *testing.T) {
+	t.Parallel()
+	root, diff, digest := aLayer(t)
+	check(t, os.Remove(filepath.Join(diff, "etc", opaque)))
+	d := &daemon{root: root, layers: map[string][]string{}}
+	sound, forged := d.config(t, "sound"), d.config(t, "forged")
+	check(t, os.WriteFile(filepath.Join(root, "image/overlay2/imagedb/content/sha256", strings.TrimPrefix(forged, "sha256:")), []byte("other"), 0o644))
+	d.layers[sound] = []string{digest}
+	s := newStore(t, d)
+	check(t, s.Record(t.Context(), "boot-1", false))
+	c := Cache{Key: "k", Size: 1000, Keep: time.Hour}
+	for _, tt := range []struct{ boot, breaks, want string }{
+		{"boot-1", "", sound},
+		{"boot-1", "etc/hosts", sound}, // it was read in this boot
+		{"boot-2", "", ""},
+	} {
+		d.images = []image{{ID: sound, RepoTags: []string{"sound:1"}, Size: 10}, {ID: forged, RepoTags: []string{"forged:1"}, Size: 10}}
+		if tt.breaks != "" {
+			check(t, os.WriteFile(filepath.Join(diff, tt.breaks), []byte("Content"), 0o644))
+		}
+		o, err := s.Keep(t.Context(), c, tt.boot, time.Now())
+		check(t, err)
+		_, kept := d.named()[sound]
+		if kept != (tt.want != "") || len(d.images) > 1 || !o.Kept || !strings.Contains(strings.Join(o.Dropped, "\n"), "its configuration has another digest") {
+			t.Errorf("in %s: %v, %+v", tt.boot, d.named(), o)
+		}
+	}
+	// Images that are built on one that differs go with it, and it goes if a name is all that keeps it.
+	parent, child := d.config(t, "parent"), d.config(t, "child")
+	d.layers[parent], d.layers[child] = []string{digest}, []string{digest}
+	d.images = []image{{ID: parent, Size: 10}, {ID: child, ParentID: parent, RepoTags: []string{"child:1"}, Size: 10}, {ID: d.config(t, "other"), RepoTags: []string{"other:1"}}}
+	if o, err := s.Keep(t.Context(), c, "boot-3", time.Now()); err != nil || !o.Kept || len(d.images) != 1 {
+		t.Errorf("%v, %+v, %v", d.named(), o, err)
+	}
+	d.driver = "btrfs"
+	if o, err := s.Keep(t.Context(), c, "boot-3", time.Now()); err != nil || o.Kept || len(d.images) != 0 || !strings.Contains(o.Reason, `driver "btrfs"`) {
+		t.Errorf("another driver: %v, %+v, %v", d.named(), o, err)
 	}
 }

@@ -50,6 +50,9 @@ type state struct {
 	CommittedAt time.Time `json:"committedAt"`
 	// UsedAt is when each image was last used, as far as that is known, by its id.
 	UsedAt map[string]time.Time `json:"usedAt"`
+	// BootID is the boot in which the layers in Verified were compared with their digests, by their directories.
+	BootID   string          `json:"bootId"`
+	Verified map[string]bool `json:"verified"`
 }
 
 // stateFile has what the cache is, while what docker has is one.
@@ -88,11 +91,12 @@ type keeping struct {
 	machine machine
 	cache   Cache
 	state   state
+	layers  map[string]bool // of images that are kept, by their directories
 	outcome Outcome
 }
 
-// Keep makes what a run has left in docker the cache: what no image needs goes, then what no run has used for long, and then the oldest until the rest has
-// the size. It is for runs that may write the cache, and no container may be left. After an error the caller calls Reset; a refusal has done so.
+// Keep makes what a run has left in docker the cache: what no image needs goes, then what no run has used for long, what differs from its digest, and then
+// the oldest until the rest has the size. It is for runs that may write the cache, and no container may be left. After an error the caller calls Reset; a refusal has done so.
 func (s Store) Keep(ctx context.Context, c Cache, bootID string, now time.Time) (Outcome, error) {
 	o, err := s.keep(ctx, c, bootID, now)
 	var refusal *refusedError
@@ -113,7 +117,7 @@ func (e *refusedError) Error() string { return e.reason }
 func refused(format string, args ...any) error { return &refusedError{fmt.Sprintf(format, args...)} }
 
 func (s Store) keep(ctx context.Context, c Cache, bootID string, now time.Time) (Outcome, error) {
-	k := keeping{cache: c}
+	k := keeping{cache: c, layers: map[string]bool{}}
 	var err error
 	if k.machine, err = s.machine(); err != nil {
 		return k.outcome, err
@@ -124,6 +128,9 @@ func (s Store) keep(ctx context.Context, c Cache, bootID string, now time.Time) 
 	if k.state.Key != "" && k.state.Key != c.Key {
 		return k.outcome, refused("what docker had before the run was of the cache %s", k.state.Key)
 	}
+	if k.state.BootID != bootID || k.state.Verified == nil {
+		k.state.BootID, k.state.Verified = bootID, map[string]bool{}
+	}
 	if k.e, err = connect(ctx, s.Socket); err != nil {
 		return k.outcome, err
 	}
@@ -132,6 +139,9 @@ func (s Store) keep(ctx context.Context, c Cache, bootID string, now time.Time) 
 		return k.outcome, err
 	}
 	if err := k.dropOld(ctx, now); err != nil {
+		return k.outcome, err
+	}
+	if err := k.verify(ctx, now); err != nil {
 		return k.outcome, err
 	}
 	if err := k.bound(ctx); err != nil {
@@ -307,7 +317,10 @@ func (k *keeping) finish(ctx context.Context, now time.Time) error {
 	for _, i := range images {
 		usedAt[i.ID] = k.state.UsedAt[i.ID]
 	}
-	k.state = state{Key: k.cache.Key, Name: k.cache.Name, Bytes: k.imageBytes(u) + u.builds(), CommittedAt: now.UTC().Round(0), UsedAt: usedAt}
+	k.state = state{
+		Key: k.cache.Key, Name: k.cache.Name, Bytes: k.imageBytes(u) + u.builds(), CommittedAt: now.UTC().Round(0), UsedAt: usedAt,
+		BootID: k.state.BootID, Verified: k.layers,
+	}
 	k.outcome.Kept, k.outcome.Bytes = true, k.state.Bytes
 	k.outcome.Reason = fmt.Sprintf("it has %d images and %d layers of builds; %d images were deleted", len(images), len(u.BuildCache), len(k.outcome.Dropped))
 	return nil

@@ -53,10 +53,10 @@ const (
 	// importImage makes an image of 4 MB that is as no other.
 	importImage = `make() { d=$(mktemp -d); head -c 4000000 /dev/urandom >$d/data; tar -c -C $d data | docker import - "$1"; rm -r $d; }
 `
-	buildImages = `programs="/bin/sh /bin/touch /usr/bin/head"
+	buildImages = `programs="/bin/sh /bin/touch /usr/bin/head /bin/rm /bin/mkdir /bin/ln"
 tar -ch $programs $(ldd $programs | grep -o '/[^ :]*\.so[^ ]*' | sort -u) 2>/dev/null | docker import - shell:1
-for n in 1 2; do printf 'FROM shell:1\nRUN touch /x'$n'\nLABEL n='$n'\n' | DOCKER_BUILDKIT=0 docker build -q -t classic:1 -; done
-printf 'FROM shell:1\nRUN head -c 3000000 /dev/urandom >/y\nRUN touch /z\n' | DOCKER_BUILDKIT=1 docker build -q -t kit:1 -
+for n in 1 2; do printf 'FROM shell:1\nRUN touch /x'$n' && mkdir /d && touch /d/a\nRUN rm -r /d /usr/bin/head && mkdir /d && touch /d/b && ln -s /etc/x /link && ln /d/b /d/c\nLABEL n='$n'\n' | DOCKER_BUILDKIT=0 docker build -q -t classic:1 -; done
+printf 'FROM shell:1\nRUN head -c 3000000 /dev/urandom >/y\nRUN mkdir /d && touch /d/a\nRUN rm -r /d /usr/bin/head && mkdir /d && touch /d/b && ln -s /etc/x /link\n' | DOCKER_BUILDKIT=1 docker build -q -t kit:1 -
 `
 )
 
@@ -120,10 +120,34 @@ func refusesImages(t *testing.T, p reset.Plan) {
 			t.Errorf("%s: images %q, %+v", name, now, o)
 		}
 	}
+	verifiesImages(t, p)
 	hostile := `docker import --change 'LABEL a="x\
 y"' - "$(printf 'evil:1\nFROM')" </dev/null && exit 1
 tar -c -C /etc hosts | docker import --change 'LABEL "remuda\nkept"="1"' -m "$(printf 'a\n{"Id":"x"}')" - ok:1`
 	if o := trusted(t, p, imagesOf(1<<30), hostile); !o.Kept || !slices.Contains(strings.Fields(imagesNow(t)), "ok:1") {
 		t.Errorf("images %q, %+v", imagesNow(t), o)
 	}
+}
+
+// verifiesImages: what was changed on the disk under the digest of an image does not become the cache, and other images do.
+func verifiesImages(t *testing.T, p reset.Plan) {
+	t.Helper()
+	const victim = `d=$(mktemp -d); echo sound >$d/victim; head -c 100 /dev/urandom >$d/more; tar -c -C $d victim more | docker import - victim:1
+at=$(dirname $(find /var/lib/docker/overlay2 -path '*/diff/victim')); test -d "$at"
+`
+	for change, why := range map[string]string{
+		"echo poison >$at/victim":                     "bytes and not 6",
+		"echo dnuos >$at/victim":                      "another digest",
+		"chmod u+s $at/victim":                        "has mode",
+		"echo poison >$at/preload":                    "which is not of it",
+		"rm $at/victim; ln -s /etc/shadow $at/victim": "victim",
+	} {
+		p := p
+		sh(t, importImage+"docker rmi sound:1 >/dev/null 2>&1 || true; make sound:1; "+victim+change)
+		o := trusted(t, p, imagesOf(1<<30), "")
+		if now := imagesNow(t); now != "base:1 base:latest sound:1 tool:1" || !o.Kept || !strings.Contains(strings.Join(o.Dropped, "\n"), why) {
+			t.Errorf("%s: images %q, %+v", change, now, o)
+		}
+	}
+	check(t, clean(t, p))
 }
