@@ -166,3 +166,22 @@ func TestChains(t *testing.T) {
 		t.Errorf("chains %q", got)
 	}
 }
+
+// FuzzLayerList: no list makes a layer of other files, and none is waited for.
+func FuzzLayerList(f *testing.F) {
+	f.Add([]byte(`{"type":2,"payload":"AAAA"}{"type":1,"name":"x","size":7}`))
+	f.Add([]byte(`{"type":1,"name":"../../etc/passwd","size":1}`))
+	f.Add([]byte(`{"type":1,"name_raw":"/w==","size":-1}`))
+	f.Fuzz(func(t *testing.T, lines []byte) {
+		dir, err := os.OpenRoot(t.TempDir())
+		check(t, err)
+		defer dir.Close()
+		var list bytes.Buffer
+		packed := gzip.NewWriter(&list)
+		_, err = packed.Write(lines)
+		check(t, errors.Join(err, packed.Close()))
+		if err := checkArchive(t.Context(), &list, dir, digestOf([]byte("another"))); err == nil {
+			t.Errorf("%q is another layer", lines)
+		}
+	})
+}

@@ -58,7 +58,7 @@ func Run(ctx context.Context, p Plan, log hclog.Logger) error {
 	}{
 		{"units", func() error { return p.endUnits(ctx, conn) }},
 		{"processes", func() error { return p.killProcesses(ctx) }},
-		{"containers", func() error { return p.removeOfDocker(ctx, manager) }},
+		{"containers", func() error { return p.removeOfDocker(ctx, manager, log) }},
 		{"jobs", p.removeScheduledJobs},
 		{"processes again", func() error { return p.killProcesses(ctx) }}, // that cron or a container has started in the meantime
 		{"mounts", func() error { return p.unmount(ctx, manager, base) }},
