@@ -16,6 +16,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/compute/process"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/proc"
 )
 
 // TestTerminateKillsAll: whatever its processes did to get away.
@@ -37,11 +38,18 @@ func TestTerminateKillsAll(t *testing.T) {
 			id, hostDir := launch(t, c, dir)
 			left := pids(t, filepath.Join(hostDir, "left.pids"), 1)[0]
 			agent := pids(t, filepath.Join(hostDir, "agent.pids"), 1)[0]
-			init := initPID(t, hostDir)
+			all := map[string]proc.Stat{} // with their starts: on a busy machine another process soon has the number of one that is gone
+			for what, pid := range map[string]int{"leftover": left, "agentd": agent, "init": initPID(t, hostDir)} {
+				s, err := proc.Default.Stat(pid)
+				if err != nil {
+					t.Fatal(err)
+				}
+				all[what] = s
+			}
 			terminate(t, c, id)
-			for what, pid := range map[string]int{"leftover": left, "agentd": agent, "init": init} {
-				if alive(pid) {
-					t.Errorf("%s %d lives", what, pid)
+			for what, was := range all {
+				if is, err := proc.Default.Stat(was.PID); err == nil && is.ID == was.ID && !is.Dead() {
+					t.Errorf("%s lives: %+v", what, is)
 				}
 			}
 			if more := marked(t, id); len(more) != 0 {
