@@ -30,7 +30,7 @@ import (
 // the other: make test-host. This program is agentd for the units that it
 // starts.
 func init() {
-	patience = time.Minute // internal/e2e/host ends all of them after three
+	patience = time.Minute // internal/e2e/host ends all of them after five
 	beforeTests = func() {
 		args := os.Args[1:]
 		switch {
