@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -170,5 +171,25 @@ func TestLabelsOfAssignments(t *testing.T) {
 	settle(t, w, newAgent(t, w), lifecycle.SignalRegOK)
 	if got := w.registered.Labels; !slices.Equal(got, []string{"run-1", "gpu"}) {
 		t.Errorf("labels %v", got)
+	}
+}
+
+// TestTokenOfAMirrorIsASecret: the clean-up gets it, and neither the report nor the agent's memory on disk has it.
+func TestTokenOfAMirrorIsASecret(t *testing.T) {
+	const token = "token-of-a-mirror"
+	w, a := jobHost(t)
+	w.release("")
+	w.record.Mirror = &lifecycle.Mirror{URL: "https://github.com/acme/app.git", Branch: "main", Token: token}
+	w.fail["clean"] = agent.Progress{Cause: lifecycle.CauseHost, Detail: "cannot use " + token}
+	settle(t, w, a, lifecycle.SignalRemoveRegFailed)
+	if d := w.report.Detail; !strings.Contains(d, "cannot use") || strings.Contains(d, token) {
+		t.Errorf("detail %q", d)
+	}
+	saved, err := json.Marshal(w.disk.memory)
+	if err != nil || strings.Contains(string(saved), token) {
+		t.Errorf("the memory on disk, %v: %s", err, saved)
+	}
+	if w.record.Mirror == nil || w.record.Mirror.Token != token {
+		t.Error("the record has lost its token")
 	}
 }

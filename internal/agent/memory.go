@@ -14,7 +14,7 @@ type Memory struct {
 	StartedAt time.Time `json:"startedAt,omitzero"`
 	// ClockOffset is how far the store's clock is ahead of the host's.
 	ClockOffset time.Duration `json:"clockOffset,omitempty"`
-	// Record is the newest record seen, without its registration and without the label of its standby; nil before the first.
+	// Record is the newest record seen, without its registration, the token of its mirror and the label of its standby; nil before the first.
 	Record *lifecycle.Record `json:"record,omitempty"`
 	// Refused is the run whose job was refused here. It is never cleared: such a host is not used again.
 	Refused string `json:"refused,omitempty"`
@@ -48,7 +48,7 @@ func (m Memory) seen(r lifecycle.Record) Memory {
 	if m.Record == nil || m.Record.Assignment != r.Assignment {
 		m.Restarts = 0
 	}
-	r.Registration = nil
+	r.Registration, r.Mirror = nil, nil
 	if r.Standby != nil {
 		s := *r.Standby
 		s.Label = ""

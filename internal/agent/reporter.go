@@ -132,13 +132,21 @@ func (a *Agent) withoutSecrets(s string) string {
 	if s == "" {
 		return ""
 	}
-	return redact(s, a.effects.token, a.registration(), a.label())
+	return redact(s, a.effects.token, a.registration(), a.mirror(), a.label())
 }
 
 // registration returns the secret of the record; empty if it has none.
 func (a *Agent) registration() lifecycle.Secret {
 	if r := a.poller.record; r != nil && r.Registration != nil {
 		return r.Registration.Secret
+	}
+	return ""
+}
+
+// mirror returns the token with which the host fetches a mirror; empty if the record has none.
+func (a *Agent) mirror() lifecycle.Secret {
+	if r := a.poller.record; r != nil && r.Mirror != nil {
+		return r.Mirror.Token
 	}
 	return ""
 }

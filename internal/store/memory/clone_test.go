@@ -31,7 +31,7 @@ func change(t *testing.T, s *memory.Store, name string) {
 	ctx := t.Context()
 	r := lifecycle.Record{
 		HostKey: name, State: lifecycle.StateRunning, Labels: []string{"fast"},
-		Registration: &lifecycle.Registration{Secret: "do-not-print-me"},
+		Registration: &lifecycle.Registration{Secret: "do-not-print-me"}, Mirror: &lifecycle.Mirror{Token: "do-not-print-me"},
 	}
 	_, leaseErr := s.TakeLease(ctx, replicas.Lease{Name: name, Holder: "me"})
 	_, serviceErr := s.UpdateService(ctx, model.Service{Name: name, Reason: "nothing waits"})
@@ -149,8 +149,8 @@ func TestFingerprint(t *testing.T) {
 
 func TestDumpHidesSecrets(t *testing.T) {
 	dump := seeded(t).Dump()
-	if strings.Contains(dump, "do-not-print-me") || !strings.Contains(dump, "sha256:") {
-		t.Errorf("got a dump without a hash for the secret:\n%s", dump)
+	if strings.Contains(dump, "do-not-print-me") || strings.Count(dump, "sha256:") != 2 {
+		t.Errorf("got a dump without a hash for each secret:\n%s", dump)
 	}
 }
 

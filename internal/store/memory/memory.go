@@ -200,10 +200,18 @@ func dumpRow(b *strings.Builder, table string, row any) {
 	fmt.Fprintf(b, "%s %s\n", table, text)
 }
 
-// redacted returns the row, which is a copy, with a hash for the secret in it.
+// redacted returns the row, which is a copy, with hashes for the secrets in it.
 func redacted(row store.Row) store.Row {
-	if r, ok := row.(*lifecycle.Record); ok && r.Registration != nil {
-		r.Registration.Secret = lifecycle.Secret(fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(r.Registration.Secret.Reveal())))[:23])
+	r, ok := row.(*lifecycle.Record)
+	if ok && r.Registration != nil {
+		r.Registration.Secret = hashed(r.Registration.Secret)
+	}
+	if ok && r.Mirror != nil {
+		r.Mirror.Token = hashed(r.Mirror.Token)
 	}
 	return row
+}
+
+func hashed(s lifecycle.Secret) lifecycle.Secret {
+	return lifecycle.Secret(fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(s.Reveal())))[:23])
 }
