@@ -80,8 +80,8 @@ func (g git) output(ctx context.Context, args ...string) ([]byte, error) {
 	return nil, fmt.Errorf("git %s: %w: %.*q", args[0], err, saidLimit, words)
 }
 
-// refs are the branches of the repository.
-func (g git) refs(ctx context.Context) (map[string]string, error) {
-	out, err := g.output(ctx, "for-each-ref", "--format=%(objectname) %(refname)", "refs/heads/")
-	return parseRefs(out), err
+// sha is the commit of a ref.
+func (g git) sha(ctx context.Context, ref string) (string, error) {
+	out, err := g.output(ctx, "show-ref", "--verify", "--hash", ref)
+	return strings.TrimSpace(string(out)), err
 }

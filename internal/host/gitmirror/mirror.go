@@ -3,16 +3,11 @@
 package gitmirror
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -25,8 +20,8 @@ const Template = "template"
 const (
 	// mostPacks is how many packs a mirror has before they are made one: git looks into each of them for an object.
 	mostPacks = 16
-	// mostRefs bounds the branches that a mirror knows. The objects of one that it forgets are fetched again.
-	mostRefs = 64
+	// mostBranches bounds the branches that a mirror knows. The objects of one that it forgets are fetched again.
+	mostBranches = 64
 )
 
 // Mirror is where a mirror comes from, and how jobs see it.
@@ -56,13 +51,15 @@ func (m Mirror) Fetch(ctx context.Context, below []string, dir string) (Change, 
 	if err := m.Check(); err != nil {
 		return Change{}, err
 	}
-	had, at, err := readRefs(below)
+	had, err := readBranches(below)
 	if err != nil {
 		return Change{}, err
 	}
-	if _, ok := had[m.ref()]; ok && time.Since(at) < m.Fresh {
+	last := had[m.ref()]
+	if age := time.Since(last.at); last.sha != "" && age >= 0 && age < m.Fresh {
 		return Change{}, nil
 	}
+	had.makeRoomFor(m.ref())
 	work := filepath.Join(dir, "fetch")
 	defer os.RemoveAll(work)
 	if err := m.lay(work, had, below); err != nil {
@@ -72,18 +69,16 @@ func (m Mirror) Fetch(ctx context.Context, below []string, dir string) (Change, 
 	if err := g.run(ctx, "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", m.URL, "+"+m.ref()+":"+m.ref()); err != nil {
 		return Change{}, err
 	}
-	refs, err := g.refs(ctx)
-	if err != nil {
+	sha, err := g.sha(ctx, m.ref())
+	if err != nil || sha == last.sha {
 		return Change{}, err
 	}
-	if refs[m.ref()] == had[m.ref()] {
-		return Change{}, nil
-	}
+	had[m.ref()] = branch{sha, time.Now()}
 	c := Change{Whole: len(below) == 0}
 	if packs(below) >= mostPacks-1 && g.run(ctx, "repack", "-a", "-d", "-q") == nil {
 		c.Whole = true // else there is one more
 	}
-	c.Packs, err = m.keep(work, dir, refs)
+	c.Packs, err = m.keep(work, dir, had)
 	return c, err
 }
 
@@ -102,20 +97,20 @@ func (m Mirror) Check() error {
 func (m Mirror) ref() string { return "refs/heads/" + m.Branch }
 
 // lay makes a bare repository that reads from the mirror, and knows its branches.
-func (m Mirror) lay(work string, refs map[string]string, below []string) error {
+func (m Mirror) lay(work string, has branches, below []string) error {
 	var alternates strings.Builder
 	for _, dir := range below {
 		if _, err := os.Stat(filepath.Join(dir, "objects")); err == nil {
 			fmt.Fprintln(&alternates, filepath.Join(dir, "objects"))
 		}
 	}
-	err := writeRepository(work, refs)
+	err := writeRepository(work, has)
 	return errors.Join(err, writeFiles(work, map[string]string{"objects/info/alternates": alternates.String()}))
 }
 
 // keep moves what is to be kept of a repository that was fetched into, and makes the directory a mirror.
-func (m Mirror) keep(work, dir string, refs map[string]string) (int, error) {
-	if err := writeRepository(dir, refs); err != nil {
+func (m Mirror) keep(work, dir string, has branches) (int, error) {
+	if err := writeRepository(dir, has); err != nil {
 		return 0, err
 	}
 	err := writeFiles(dir, map[string]string{
@@ -147,15 +142,10 @@ func (m Mirror) keep(work, dir string, refs map[string]string) (int, error) {
 }
 
 // writeRepository writes what makes a directory a bare repository with some branches (gitrepository-layout(5)).
-func writeRepository(dir string, refs map[string]string) error {
-	var packed strings.Builder
-	packed.WriteString("# pack-refs with: sorted \n")
-	for _, name := range slices.Sorted(maps.Keys(refs)) {
-		fmt.Fprintf(&packed, "%s %s\n", refs[name], name)
-	}
+func writeRepository(dir string, has branches) error {
 	return writeFiles(dir, map[string]string{
-		"HEAD": "ref: refs/heads/main\n", "config": "[core]\n\trepositoryformatversion = 0\n\tbare = true\n", "packed-refs": packed.String(),
-		"objects/pack/": "", "refs/": "",
+		"HEAD": "ref: refs/heads/main\n", "config": "[core]\n\trepositoryformatversion = 0\n\tbare = true\n",
+		packedRefs: has.packed(), fetchedAt: has.fetched(), "objects/pack/": "", "refs/": "",
 	})
 }
 
@@ -178,39 +168,6 @@ func writeFiles(dir string, files map[string]string) error {
 		}
 	}
 	return nil
-}
-
-// readRefs returns the branches of a mirror, and when they were fetched; none if there is no mirror yet.
-func readRefs(below []string) (refs map[string]string, at time.Time, err error) {
-	refs = map[string]string{}
-	for _, dir := range below {
-		file := filepath.Join(dir, "packed-refs")
-		data, err := os.ReadFile(file)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return nil, at, err
-		}
-		info, err := os.Stat(file)
-		if err != nil {
-			return nil, at, err
-		}
-		return parseRefs(data), info.ModTime(), nil
-	}
-	return refs, at, nil
-}
-
-// parseRefs reads lines "SHA NAME". It leaves out comments, and what is beyond mostRefs.
-func parseRefs(data []byte) map[string]string {
-	refs := map[string]string{}
-	for s := bufio.NewScanner(bytes.NewReader(data)); s.Scan() && len(refs) < mostRefs; {
-		sha, name, ok := strings.Cut(s.Text(), " ")
-		if ok && strings.HasPrefix(name, "refs/heads/") {
-			refs[name] = sha
-		}
-	}
-	return refs
 }
 
 // packs counts the packs of a mirror.

@@ -318,3 +318,73 @@ func TestFetchCutShort(t *testing.T) {
 		t.Errorf("left: %v, %v", left, err)
 	}
 }
+
+// A branch is as fresh as its own last fetch: one that others are fetched beside does not go stale.
+func TestFreshnessIsOfTheBranch(t *testing.T) {
+	w := newWorld(t)
+	w.commit("main")
+	w.mustFetch("main")
+	w.ageAll(time.Hour)
+	w.commit("dev")
+	w.mustFetch("dev")
+	w.commit("main")
+	m := w.mirror("main")
+	m.Fresh = 10 * time.Minute
+	if c, err := w.fetch(m); err != nil || c.Packs != 1 {
+		t.Errorf("of a branch that was fetched an hour ago, in a mirror that got another one just now: %+v, %v", c, err)
+	}
+}
+
+// ageAll has all branches fetched earlier by some time.
+func (w *world) ageAll(by time.Duration) {
+	w.Helper()
+	file := filepath.Join(w.layers[0], "fetched-at")
+	data, err := os.ReadFile(file)
+	check(w.TB, err)
+	var text strings.Builder
+	for line := range strings.Lines(string(data)) {
+		seconds, ref, _ := strings.Cut(line, " ")
+		at, err := strconv.ParseInt(seconds, 10, 64)
+		check(w.TB, err)
+		fmt.Fprintf(&text, "%d %s", at-int64(by.Seconds()), ref)
+	}
+	check(w.TB, os.WriteFile(file, []byte(text.String()), 0o644))
+}
+
+// The branches of a merge queue are each fetched once, and come before main by their names. They leave room for it.
+func TestMoreBranchesThanAMirrorKnows(t *testing.T) {
+	w := newWorld(t)
+	sha := w.commit("main")
+	w.mustFetch("main")
+	var refs strings.Builder
+	for i := range 64 {
+		fmt.Fprintf(&refs, "%s refs/heads/gh-readonly-queue/main/pr-%02d\n", sha, i)
+	}
+	check(t, os.WriteFile(filepath.Join(w.layers[0], "packed-refs"), []byte("# pack-refs with: sorted \n"+refs.String()), 0o644))
+	last := w.commit("main")
+	if c := w.mustFetch("main"); c.Packs != 1 {
+		t.Errorf("main is not fetched any more: %+v", c)
+	}
+	if kB := w.job(last, 0); kB > 10 {
+		t.Errorf("a job got %d kB of what the mirror has", kB)
+	}
+	if n := strings.Count(w.git(w.at(), "for-each-ref"), "refs/heads/"); n != 64 {
+		t.Errorf("%d branches are known, want 64", n)
+	}
+}
+
+// A branch that was deleted can have been a directory in the name of another, or the other way round.
+func TestBranchInTheWayOfAnother(t *testing.T) {
+	w := newWorld(t)
+	bare := filepath.Join(w.dir, "acme/app.git")
+	for _, name := range []string{"release", "release/1", "release"} {
+		last := w.commit(name)
+		if c := w.mustFetch(name); c.Packs != 1 {
+			t.Errorf("%s: %+v", name, c)
+		}
+		if kB := w.job(last, 0); kB > 10 {
+			t.Errorf("a job got %d kB of what the mirror has", kB)
+		}
+		w.git(bare, "update-ref", "-d", "refs/heads/"+name)
+	}
+}
