@@ -50,7 +50,7 @@ func (s *Store) Commit(ctx context.Context, assignment int64, names []string) ([
 		return nil, fmt.Errorf("commit caches: %w", err)
 	}
 	var outcomes []Outcome
-	for _, c := range v.Caches {
+	for _, c := range fetchedLast(v.Caches) {
 		if !slices.Contains(names, c.Name) {
 			continue
 		}
@@ -73,6 +73,18 @@ func (s *Store) Commit(ctx context.Context, assignment int64, names []string) ([
 	return outcomes, s.Discard()
 }
 
+// fetchedLast are caches with those that are filled by fetching at the end: if that takes all of the time, no other is lost for it.
+func fetchedLast(caches []attached) (sorted []attached) {
+	for _, last := range []bool{false, true} {
+		for _, c := range caches {
+			if c.ReadOnly == last {
+				sorted = append(sorted, c)
+			}
+		}
+	}
+	return sorted
+}
+
 func (s *Store) commit(ctx context.Context, v view, c attached, assignment int64) (Outcome, error) {
 	if err := s.mayCommit(v, c, assignment); err != nil {
 		return Outcome{}, err
@@ -81,6 +93,17 @@ func (s *Store) commit(ctx context.Context, v view, c attached, assignment int64
 	if err != nil {
 		return Outcome{}, err
 	}
+	begun := len(c.Base) > 0
+	o, err := s.commitView(ctx, c, below)
+	var refusal *RefusedError
+	if c.Connected && begun && errors.As(err, &refusal) && refusal.TooLarge { // it would be refused again after each run, and never be new
+		return Outcome{Name: c.Name, Reason: "it was full, and begins again with the next run"}, s.forget(c.Key)
+	}
+	return o, err
+}
+
+// commitView makes what a view has, and what is added to that, the committed state.
+func (s *Store) commitView(ctx context.Context, c attached, below shownBelow) (Outcome, error) {
 	filled, err := s.addTo(ctx, c, below)
 	if err == nil {
 		err = s.measureAll(c)
@@ -149,7 +172,7 @@ func (s *Store) measureAll(c attached) error {
 		needed += size
 	}
 	if needed > c.Size {
-		return refused("it has more than %d MiB, which is its size", c.Size>>20)
+		return tooLarge("it has more than %d MiB, which is its size", c.Size>>20)
 	}
 	return nil
 }
@@ -197,16 +220,13 @@ func (s *Store) commitMeasured(ctx context.Context, c attached, below shownBelow
 		}
 	}
 	reason := fmt.Sprintf("the run has changed %d files", l.Files)
-	if st.bytes() > c.Size && c.Connected && len(c.Base) > 0 {
-		return Outcome{Name: c.Name, Reason: "it was full, and begins again with the next run"}, s.forget(c.Key)
-	}
-	if st.bytes() > c.Size && c.adds() && l.Files > 0 && len(c.Base) > 0 {
+	if st.bytes() > c.Size && c.adds() && !c.Connected && l.Files > 0 && len(c.Base) > 0 {
 		// Nothing says what no run needs any more. It begins again with what this run has added, and the next ones add theirs.
 		st.Layers = []layer{l}
 		reason += "; it was full, so what earlier runs have added is deleted"
 	}
 	if st.bytes() > c.Size {
-		return Outcome{}, refused("it has %d MiB, and its size is %d MiB", st.bytes()>>20, c.Size>>20)
+		return Outcome{}, tooLarge("it has %d MiB, and its size is %d MiB", st.bytes()>>20, c.Size>>20)
 	}
 	if err := s.save(c.Key, st); err != nil {
 		return Outcome{}, err

@@ -159,3 +159,52 @@ func TestConnectedThatIsFull(t *testing.T) {
 	w.attach()
 	w.wantTree(map[string]string{})
 }
+
+// One that is refused is deleted too, or it would be refused again after each run: what is added is too large by itself, or as the whole of it.
+func TestConnectedThatIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, whole := range map[string]bool{"what is added": false, "the whole": true} {
+		adds := map[string]string{"pack/1": strings.Repeat("x", 600<<10)}
+		w := newReadOnlyWorld(t, Copy{}, adds)
+		w.cache.Size, w.cache.Connected = 1<<20, true
+		w.attach()
+		w.mustCommit()
+		fill := w.o.Fill
+		w.o.Fill = func(ctx context.Context, name, dir string, below Below) (Filled, error) {
+			f, err := fill(ctx, name, dir, below)
+			f.Whole = whole
+			return f, err
+		}
+		adds["pack/2"] = strings.Repeat("y", 1<<20+1)
+		w.attach()
+		if o := w.commit(); o.Committed || !strings.Contains(o.Reason, "begins again") {
+			t.Errorf("%s is too large: outcome %+v", name, o)
+		}
+		if held, err := w.Held(); err != nil || len(held) != 0 {
+			t.Errorf("%s is too large: held %v, %v", name, held, err)
+		}
+	}
+}
+
+// What is fetched is committed last: if a server takes all of the time, what the run itself has left is kept.
+func TestFetchedLast(t *testing.T) {
+	t.Parallel()
+	w := newReadOnlyWorld(t, Copy{}, nil)
+	fetched, files := w.cache, newWorld(t, Copy{}).cache
+	files.Key, files.Targets = "ffeeddccbbaa9988", []string{filepath.Join(w.home, "go")}
+	ctx, cancel := context.WithCancel(t.Context())
+	w.o.Fill = func(context.Context, string, string, Below) (Filled, error) {
+		cancel()
+		return Filled{}, ctx.Err()
+	}
+	w.attach(fetched, files)
+	w.cache = files
+	w.write("mod", "left by the run")
+	outcomes, err := w.Commit(ctx, w.run+1, []string{fetched.Name, files.Name})
+	if !errors.Is(err, context.Canceled) || len(outcomes) != 1 || !outcomes[0].Committed {
+		t.Errorf("outcomes %+v, %v", outcomes, err)
+	}
+	if !w.Has(files.Key) || w.Has(fetched.Key) {
+		t.Errorf("held: what the run left %t, what was fetched %t", w.Has(files.Key), w.Has(fetched.Key))
+	}
+}

@@ -32,7 +32,7 @@ func measure(root string, limit uint64) (bytes uint64, err error) {
 		}
 		bytes += takes(e.stat)
 		if bytes > limit {
-			return refused("it has more than %d MiB, which is its size", limit>>20)
+			return tooLarge("it has more than %d MiB, which is its size", limit>>20)
 		}
 		return nil
 	}}

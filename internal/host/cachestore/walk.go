@@ -27,11 +27,21 @@ const (
 var mostFiles = MaxFiles
 
 // RefusedError says why a view does not become the next committed state.
-type RefusedError struct{ Reason string }
+type RefusedError struct {
+	Reason string
+	// TooLarge: it has more than the size of its cache.
+	TooLarge bool
+}
 
 func (e *RefusedError) Error() string { return "the cache is not kept: " + e.Reason }
 
-func refused(format string, args ...any) error { return &RefusedError{fmt.Sprintf(format, args...)} }
+func refused(format string, args ...any) error {
+	return &RefusedError{Reason: fmt.Sprintf(format, args...)}
+}
+
+func tooLarge(format string, args ...any) error {
+	return &RefusedError{Reason: fmt.Sprintf(format, args...), TooLarge: true}
+}
 
 // entry is one name in a tree.
 type entry struct {
