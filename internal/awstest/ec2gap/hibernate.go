@@ -16,6 +16,8 @@ type hibernation struct {
 	asleep map[string]bool
 	// after is how long after its launch an instance is ready to be hibernated.
 	after time.Duration
+	// refusal is why no instance is hibernated; nil: some are.
+	refusal *ec2Error
 }
 
 // notReady is how long EC2 takes, about ("Hibernate your Amazon EC2 instance", Troubleshooting).
@@ -26,6 +28,13 @@ func (e *EC2) HibernateAfter(d time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.hibernation.after = d
+}
+
+// RefuseHibernation has EC2 hibernate no instance, and say so by a code.
+func (e *EC2) RefuseHibernation(code string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.hibernation.refusal = &ec2Error{code, "no hibernation"}
 }
 
 // Hibernated reports whether an instance was hibernated and not started since.
@@ -40,6 +49,8 @@ func (e *EC2) Hibernated(id string) bool {
 func (h hibernation) refuses(id string) *ec2Error {
 	since, can := h.since[id]
 	switch {
+	case h.refusal != nil:
+		return h.refusal
 	case !can:
 		return &ec2Error{"UnsupportedHibernationConfiguration", "The instance can't be hibernated because it was not configured at launch for hibernation: " + id}
 	case time.Since(since) < h.after:

@@ -10,7 +10,6 @@ import (
 	service "github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
-	"github.com/remuda-ci/remuda/internal/aws"
 	"github.com/remuda-ci/remuda/internal/compute/catalogue"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
@@ -29,18 +28,11 @@ func (c *Compute) bounded(o lifecycle.LaunchOrder) lifecycle.LaunchOrder {
 	return o
 }
 
-// The answers of EC2 to StopInstances with Hibernate for an instance that cannot: it was not launched for it (aws-solutions/instance-scheduler-on-aws#510),
-// or is not ready to, for about two minutes after it has started ("Instance is not ready to hibernate yet, retry in a few minutes"). One whose
-// hibernation fails later is stopped by EC2 (the model of StopInstances).
-const (
-	codeNotHibernated = "UnsupportedHibernationConfiguration"
-	codeNotReady      = "UnsupportedOperation"
-)
-
-// cannotHibernate reports whether EC2 refused to hibernate an instance, which it may stop.
-func cannotHibernate(err error) bool {
-	return slices.Contains([]string{codeNotHibernated, codeNotReady, codeWrongState}, aws.Code(err))
-}
+// cannotHibernate reports whether EC2 refused to hibernate an instance, which it may stop. Whatever the code: some are known, as
+// UnsupportedHibernationConfiguration of one that was not launched for it (aws-solutions/instance-scheduler-on-aws#510) and UnsupportedOperation of one that
+// is not ready to, for about two minutes after it has started ("Instance is not ready to hibernate yet, retry in a few minutes"), and EC2's reference
+// lists none of StopInstances. One whose hibernation fails later is stopped by EC2 (the model of StopInstances).
+func cannotHibernate(err error) bool { return errors.Is(err, lifecycle.ErrRefused) }
 
 // errNoneHibernates means that EC2 hibernates no instance of the types that a pool launches.
 var errNoneHibernates = errors.New("EC2 hibernates no type that fits the class and the patterns of the pool; allow others in instance_types, or leave out stopped.hibernate")

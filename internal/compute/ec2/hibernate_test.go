@@ -23,15 +23,20 @@ func TestHibernate(t *testing.T) {
 		after       time.Duration
 		hibernate   bool
 		want        bool
+		refusal     string
 	}{
-		"it is hibernated":            {true, 0, true, true},
-		"it is stopped":               {true, 0, false, false},
-		"it is not ready":             {true, time.Hour, true, false},
-		"it was launched before that": {false, 0, true, false},
+		"it is hibernated":            {true, 0, true, true, ""},
+		"it is stopped":               {true, 0, false, false, ""},
+		"it is not ready":             {true, time.Hour, true, false, ""},
+		"it was launched before that": {false, 0, true, false, ""},
+		"EC2 has another word for it": {true, 0, true, false, "UnsupportedHostConfiguration"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.HibernateAfter(test.after)
+			if test.refusal != "" {
+				w.RefuseHibernation(test.refusal)
+			}
 			o := w.options()
 			if test.launchedFor {
 				o = w.hibernates()
