@@ -17,7 +17,8 @@ import (
 // What EC2 hibernates ("Prerequisites for EC2 instance hibernation", "Hibernate your Amazon EC2 instance"; the model of StopInstances and
 // HibernationOptions): an instance that was launched for it, on an encrypted root volume of EBS with room for its memory, of a type whose
 // HibernationSupported is true, which is never bare metal, and with at most 150 GiB of memory. CreateFleet leaves out all other types by
-// RequireHibernateSupport.
+// RequireHibernateSupport. It hibernates types with an instance store, and what is on that is lost ("Limitations"), while the memory that comes back has
+// it mounted: they are left out too.
 
 // bounded is an order of a pool that hibernates with no more memory than its machines can write.
 func (c *Compute) bounded(o lifecycle.LaunchOrder) lifecycle.LaunchOrder {

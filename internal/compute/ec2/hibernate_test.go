@@ -5,6 +5,7 @@ import (
 	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/remuda-ci/remuda/internal/compute/ec2"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
@@ -95,6 +96,9 @@ func TestWhatIsLaunchedForHibernation(t *testing.T) {
 		r := required(t, ec2.Pool{HibernateMiB: test.room}, o)
 		if got := sdk.ToInt32(r.MemoryMiB.Max); int(got) != test.want || sdk.ToBool(r.RequireHibernateSupport) != (test.room > 0) {
 			t.Errorf("room for %d MiB: at most %d, want %d, of types that hibernate %t", test.room, got, test.want, sdk.ToBool(r.RequireHibernateSupport))
+		}
+		if excluded := r.LocalStorage == types.LocalStorageExcluded; excluded != (test.room > 0) {
+			t.Errorf("room for %d MiB: types with an instance store, which is lost, are %q", test.room, r.LocalStorage)
 		}
 	}
 }

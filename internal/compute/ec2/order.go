@@ -151,7 +151,7 @@ func (c *Compute) requirements(o lifecycle.LaunchOrder, allowed []string) *types
 		r.MemoryMiB.Max = sdk.Int32(int32(most))
 	}
 	if c.o.Pools[o.Pool].HibernateMiB > 0 {
-		r.RequireHibernateSupport = sdk.Bool(true)
+		r.RequireHibernateSupport, r.LocalStorage = sdk.Bool(true), types.LocalStorageExcluded
 	}
 	if !withAccelerators(o) {
 		r.AcceleratorCount = &types.AcceleratorCountRequest{Max: sdk.Int32(0)}
