@@ -56,6 +56,8 @@ type Agent struct {
 	blindErr      error
 	// steppedAt is when the last step began, by the host's wall clock; zero: none did.
 	steppedAt time.Time
+	// steppedOffset is Memory.ClockOffset as it was then.
+	steppedOffset time.Duration
 
 	poller     recordPoller
 	effects    effects

@@ -142,3 +142,41 @@ func TestAClockThatStoodStillIsFoundOut(t *testing.T) {
 		t.Errorf("it ended itself: %s", w.poweredOff)
 	}
 }
+
+// sleeping is a store whose machine is hibernated in the middle of a read: the answer comes after the resume.
+type sleeping struct {
+	*world
+	asleep *time.Duration
+}
+
+func (s sleeping) Record(ctx context.Context, consistent bool) (lifecycle.Record, time.Time, error) {
+	if d := *s.asleep; d > 0 {
+		*s.asleep = 0
+		s.world.sleepUntil(s.now().Add(d))
+		s.claimForJob("acme")
+		s.record.Threshold = s.storeNow().Add(10 * time.Minute)
+		r, at, err := s.world.Record(ctx, consistent)
+		s.away = true
+		return r, at, err
+	}
+	return s.world.Record(ctx, consistent)
+}
+
+// TestHibernatedInTheMiddleOfARead: the step's time is from before, and the store's date from after.
+func TestHibernatedInTheMiddleOfARead(t *testing.T) {
+	w, _ := pooledHost(t)
+	var asleep time.Duration
+	a, err := agent.New(agent.Options{HostKey: "i-1", Store: sleeping{w, &asleep}, Host: w, State: &w.disk, Rand: rand.New(rand.NewPCG(1, 1))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	passes(t, w, a, 5*time.Second)
+	asleep = 20 * time.Hour
+	for range 2 { // until it wakes, and then without the store
+		if passes(t, w, a, time.Minute) {
+			t.Fatalf("it ended itself: %s", w.poweredOff)
+		}
+	}
+	w.away = false
+	settle(t, w, a, lifecycle.SignalRegOK)
+}

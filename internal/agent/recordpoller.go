@@ -63,12 +63,17 @@ func (a *Agent) setClock(now time.Time, offset time.Duration) {
 	}
 	a.log.Info("clock corrected by the store's", logkey.Offset, offset)
 	moved := offset - a.memory.ClockOffset
-	a.observed = a.observed.shifted(moved)
-	a.poller.awaySince = shift(a.poller.awaySince, moved)
-	a.memory = a.memory.clockMoved(moved)
+	a.moveClock(moved)
 	if moved >= asleepAfter { // the host's clock stood still with its machine
 		a.resumed(a.storeTime(now))
 	}
+}
+
+// moveClock moves the store's clock against the host's, and all times by it.
+func (a *Agent) moveClock(by time.Duration) {
+	a.observed = a.observed.shifted(by)
+	a.poller.awaySince = shift(a.poller.awaySince, by)
+	a.memory = a.memory.clockMoved(by)
 }
 
 // accept adopts a record that is not older than the one seen last. An older one is a late answer of the store, unless
@@ -153,10 +158,13 @@ func (a *Agent) expectResume(now time.Time) {
 	now = now.Round(0)
 	if !a.steppedAt.IsZero() && now.Sub(a.steppedAt) >= asleepAfter {
 		a.log.Info("no step for long: the machine was hibernated", logkey.Since, a.steppedAt)
+		if moved := a.memory.ClockOffset - a.steppedOffset; moved >= asleepAfter {
+			a.moveClock(-moved) // it slept in a call of that step: the time of the step is from before, and the store's date from after
+		}
 		a.resumed(a.storeTime(now))
 		a.poller.nextRead = now
 	}
-	a.steppedAt = now
+	a.steppedAt, a.steppedOffset = now, a.memory.ClockOffset
 }
 
 // resumed has an idle host wait for its record as after a boot, from now on.
