@@ -29,7 +29,7 @@ func (h *Host) cacheStore() *cachestore.Store {
 	mechanism, owner := h.layout.views()
 	s, err := cachestore.New(cachestore.Options{
 		Dir: h.path(cachesDir), Owner: owner, BootID: h.bootID, Mechanism: mechanism, MinimumFree: h.o.MinimumFree,
-		Fill: h.fillCache, Logger: h.log.Named("caches"),
+		Fill: h.fillCache, Lender: h.lender(), Logger: h.log.Named("caches"),
 	})
 	if err != nil {
 		h.log.Error("this host keeps no caches", logkey.Error, err)
@@ -129,6 +129,14 @@ func (h *Host) cacheVariables(a agent.Assignment) (variables []string) {
 		}
 	}
 	return variables
+}
+
+// lender is the mirror from which repositories of jobs read objects; empty: the host has none.
+func (h *Host) lender() string {
+	if slices.ContainsFunc(h.o.Caches, func(s cache.Spec) bool { return s.Holds == cache.HoldsGit }) {
+		return h.inHome(cache.GitPath)
+	}
+	return ""
 }
 
 // fillCache adds to a cache that jobs only read what this host fetches for it.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
+	"os"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/host/cachestore"
@@ -20,7 +22,12 @@ const (
 	mirrorLimit = 30 * time.Second
 	// mirrorFresh is how old the mirror of a branch may be before a release fetches again: jobs get from GitHub what it does not have.
 	mirrorFresh = 10 * time.Minute
+	// mirrorPause is for how long a repository that did not come in time is left alone: each release would wait for nothing.
+	mirrorPause = 6 * time.Hour
 )
+
+// lateMirror names the repository that did not come in time, and is as old as that.
+const lateMirror = "state/mirror.late"
 
 // mirrorFile is what a clean-up needs to fetch a mirror, with a token: its directory is closed to jobs, and the clean-up deletes it.
 const mirrorFile = "state/tasks/clean.mirror"
@@ -62,16 +69,31 @@ func (h *Host) fetchMirror(ctx context.Context, spec cache.Spec, dir string, dir
 	if h.mirror == nil {
 		return cachestore.Filled{}, nil
 	}
+	if h.mirrorIsLate(h.mirror.URL) {
+		return cachestore.Filled{}, fmt.Errorf("the mirror is left as it is: %s did not come in %s within the last %s", h.mirror.URL, mirrorLimit, mirrorPause)
+	}
 	ctx, cancel := context.WithTimeout(ctx, mirrorLimit)
 	defer cancel()
 	m := gitmirror.Mirror{Mirror: *h.mirror, At: h.inHome(cache.GitPath), Fresh: mirrorFresh, Largest: spec.Size, Env: h.proxyVariables()}
 	change, err := m.Fetch(ctx, dirs, dir)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = errors.Join(err, writeFile(h.path(lateMirror), []byte(h.mirror.URL)))
+	}
 	return cachestore.Filled{Added: change.Packs, Whole: change.Whole}, err
 }
 
-// proxyVariables are those of the jobs' environment by which git finds the proxy.
+func (h *Host) mirrorIsLate(url string) bool {
+	late, err := safefile.Read(h.path(lateMirror))
+	if err != nil || string(late) != url {
+		return false
+	}
+	info, err := os.Stat(h.path(lateMirror))
+	return err == nil && time.Since(info.ModTime()) < mirrorPause
+}
+
+// proxyVariables are those of the jobs' environment by which git finds the proxy, and trusts the server.
 func (h *Host) proxyVariables() (variables []string) {
-	for _, name := range []string{"http_proxy", "https_proxy", "HTTPS_PROXY", "no_proxy", "NO_PROXY"} {
+	for _, name := range []string{"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY", "GIT_SSL_CAINFO"} {
 		if v := h.o.Env[name]; v != "" {
 			variables = append(variables, name+"="+v)
 		}

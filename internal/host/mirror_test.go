@@ -9,7 +9,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/remuda-ci/remuda/internal/agent"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
@@ -111,6 +113,36 @@ func TestMirrorOfARepository(t *testing.T) {
 		t.Errorf("with a mirror that is dropped the listener has %s", env)
 	}
 	b.endRunWithMirror(nil)
+}
+
+// TestMirrorThatIsLate: a repository that did not come in time is left alone for a while.
+func TestMirrorThatIsLate(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		http.Error(w, "no", http.StatusNotFound)
+	}))
+	defer server.Close()
+	b := newCachingBed(t, cache.Spec{Name: "git", Holds: cache.HoldsGit, Size: 64 << 20})
+	m := &lifecycle.Mirror{URL: server.URL + "/acme/app.git", Branch: "main", Token: "ghs_1"}
+	late := b.path("state/mirror.late")
+	run := func(want bool, when string) {
+		t.Helper()
+		before := asked.Load()
+		b.runWith("acme/app")
+		b.endRunWithMirror(m)
+		if (asked.Load() > before) != want {
+			t.Errorf("%s the server was asked %d times", when, asked.Load()-before)
+		}
+	}
+	b.check(os.WriteFile(late, []byte(m.URL), 0o600))
+	run(false, "soon after")
+	old := time.Now().Add(-7 * time.Hour)
+	b.check(os.Chtimes(late, old, old))
+	run(true, "seven hours later")
+	b.check(os.WriteFile(late, []byte(m.URL+".other"), 0o600))
+	run(true, "of another repository")
 }
 
 // TestTokenThatIsLeft: a token that a killed clean-up has left is no part of the next one, which has none.

@@ -108,6 +108,9 @@ func (s *Store) commitView(ctx context.Context, c attached, below shownBelow) (O
 	if err == nil {
 		err = s.measureAll(c)
 	}
+	if err == nil {
+		err = s.leaveOutBorrowers(c)
+	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return Outcome{}, refused("a commit of it was interrupted")

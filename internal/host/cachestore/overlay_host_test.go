@@ -166,6 +166,8 @@ func treeOf(t *testing.T, dir string) string {
 
 func TestReadOnlyOverlaid(t *testing.T) { testReadOnly(t, Overlay{}) }
 
+func TestBorrowersOverlaid(t *testing.T) { testBorrowers(t, Overlay{}) }
+
 func TestFilledWholeOverlaid(t *testing.T) { testFilledWhole(t, Overlay{}) }
 
 // TestReadOnlyOfTheImage: what the image has is below what the host has fetched, and belongs to root as that does.

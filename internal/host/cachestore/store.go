@@ -36,7 +36,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/tree"
 )
 
-// Options configure a store. All are required, except Fill and Logger.
+// Options configure a store. All are required, except Fill, Lender and Logger.
 type Options struct {
 	// Dir is the directory of the store. It is made if it is missing.
 	Dir string
@@ -51,7 +51,9 @@ type Options struct {
 	// Fill adds files to the read-only cache of a name, in a directory below which none is yet. What Below has may not be added, except with
 	// Filled.Whole or where a file takes the place of another. After an error what is there is kept: each file must be whole. It is required if there
 	// is such a cache.
-	Fill   func(ctx context.Context, name, dir string, below Below) (Filled, error)
+	Fill func(ctx context.Context, name, dir string, below Below) (Filled, error)
+	// Lender is a directory from which repositories of git in jobs may read objects, as alternates; empty: there is none. No cache has such a repository.
+	Lender string
 	Logger hclog.Logger
 }
 

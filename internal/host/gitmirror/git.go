@@ -30,9 +30,7 @@ func (m Mirror) git(dir string) git {
 		{"protocol.allow", "never"},
 		{"protocol." + scheme + ".allow", "always"},
 		{"http.followRedirects", "false"}, // which would carry the token elsewhere
-		{"http.lowSpeedLimit", "1000"},
-		{"http.lowSpeedTime", "10"},
-		{"fetch.unpackLimit", "1"}, // always a pack
+		{"fetch.unpackLimit", "1"},        // always a pack
 		{"core.hooksPath", "/dev/null"},
 		{"gc.auto", "0"},
 		{"pack.threads", "1"},
