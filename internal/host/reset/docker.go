@@ -1,12 +1,15 @@
 package reset
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -42,11 +45,33 @@ const (
 // dockerUnit is docker's daemon. systemd starts it when something first writes to its socket.
 const dockerUnit = "docker.service"
 
-// dockerDir is where docker keeps everything.
-const dockerDir = "/var/lib/docker"
+// dockerDir is where docker keeps everything, unless dockerConfig names another directory.
+const (
+	dockerDir    = "/var/lib/docker"
+	dockerConfig = "/etc/docker/daemon.json"
+)
 
-// dockerStores are where docker keeps the objects that a new daemon would have again: a directory for each.
-var dockerStores = []string{"/var/lib/docker/containers", "/var/lib/docker/volumes"}
+// dockerStores are where docker keeps the objects that a new daemon would have again: a directory for each, below its own.
+var dockerStores = []string{"containers", "volumes"}
+
+// dockerRoot is docker's directory. Images with a volume of its own for docker have another one than others. A file that docker cannot read
+// either is an error.
+func (p Plan) dockerRoot() (string, error) {
+	data, err := os.ReadFile(p.at(dockerConfig))
+	if errors.Is(err, fs.ErrNotExist) {
+		return p.at(dockerDir), nil
+	}
+	config := struct {
+		Root string `json:"data-root"`
+	}{dockerDir}
+	if err == nil && len(bytes.TrimSpace(data)) > 0 { // docker takes an empty one for none
+		err = json.Unmarshal(data, &config)
+	}
+	if err != nil {
+		return "", fmt.Errorf("look for docker: read %s: %w", dockerConfig, err)
+	}
+	return p.at(config.Root), nil
+}
 
 // hasDocker reports whether docker may have objects. Any command of docker starts its daemon, which takes a second, so none
 // is run on a host where no daemon was started since the boot and no earlier one has left anything. Without its socket
@@ -77,7 +102,11 @@ func (p Plan) hasDocker(ctx context.Context, m manager) (bool, error) {
 
 // dockerUsed reports whether a daemon has ever run on this machine.
 func (p Plan) dockerUsed() (bool, error) {
-	entries, err := os.ReadDir(p.at(dockerDir))
+	root, err := p.dockerRoot()
+	if err != nil {
+		return false, err
+	}
+	entries, err := os.ReadDir(root)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, fmt.Errorf("look for docker: %w", err)
 	}
@@ -86,8 +115,12 @@ func (p Plan) dockerUsed() (bool, error) {
 
 // dockerStored reports whether a daemon has left containers or volumes.
 func (p Plan) dockerStored() (bool, error) {
+	root, err := p.dockerRoot()
+	if err != nil {
+		return false, err
+	}
 	for _, dir := range dockerStores {
-		entries, err := os.ReadDir(p.at(dir))
+		entries, err := os.ReadDir(filepath.Join(root, dir))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return false, fmt.Errorf("look for docker: %w", err)
 		}
