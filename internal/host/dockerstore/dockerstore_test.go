@@ -300,6 +300,30 @@ func TestKeep(t *testing.T) {
 	}
 }
 
+// TestKeepRestoresNames: a name of the machine's that no image has is its own image's again. One that an image of a trusted run has stays there.
+func TestKeepRestoresNames(t *testing.T) {
+	t.Parallel()
+	d := &daemon{root: t.TempDir(), images: slices.Clone(machineImages)}
+	s := newStore(t, d)
+	check(t, s.Record(t.Context(), "boot", true))
+	built := d.config(t, "built")
+	d.images = []image{{ID: "sha256:a", RepoTags: []string{"base:1"}, Size: 100}, {ID: "sha256:b", Size: 100}, {ID: built, RepoTags: []string{"base:latest"}, Size: 10}}
+	for _, tt := range []struct {
+		size uint64
+		want map[string]string
+	}{
+		{100, map[string]string{"sha256:a": "base:1", "sha256:b": "tool:1", built: "base:latest"}},
+		{1, map[string]string{"sha256:a": "base:1 base:latest", "sha256:b": "tool:1"}},
+	} {
+		if o, err := s.Keep(t.Context(), Cache{Key: "k", Size: tt.size, Keep: time.Hour}, "boot", time.Now()); err != nil || !o.Kept {
+			t.Errorf("%+v, %v", o, err)
+		}
+		if diff := gocmp.Diff(tt.want, d.named()); diff != "" {
+			t.Errorf("with room for %d (-want +got):\n%s", tt.size, diff)
+		}
+	}
+}
+
 // TestKeepFails: after an error nothing is a new cache, and the caller deletes all.
 func TestKeepFails(t *testing.T) {
 	t.Parallel()

@@ -147,6 +147,9 @@ func (s Store) keep(ctx context.Context, c Cache, bootID string, now time.Time) 
 	if err := k.bound(ctx); err != nil {
 		return k.outcome, err
 	}
+	if err := k.restoreNames(ctx); err != nil {
+		return k.outcome, err
+	}
 	if err := k.finish(ctx, now); err != nil {
 		return k.outcome, err
 	}
@@ -301,6 +304,31 @@ func enough(oldest []image, u usage, bytes int64) int {
 		}
 	}
 	return 1 // what they share cannot be said of one of them
+}
+
+// restoreNames gives images of the machine the names back that no image has now: a run gave them to one that has gone since, or deleted them.
+func (k *keeping) restoreNames(ctx context.Context) error {
+	images, err := k.e.images(ctx)
+	if err != nil {
+		return err
+	}
+	taken := map[string]bool{}
+	for _, i := range images {
+		for _, tag := range i.tags() {
+			taken[tag] = true
+		}
+	}
+	for id, names := range k.machine.lostTags(images) {
+		for _, name := range names {
+			if taken[name] {
+				continue
+			}
+			if err := k.e.tag(ctx, id, name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // finish notes what the cache is now.

@@ -79,15 +79,15 @@ func keepsImages(t *testing.T, p reset.Plan) {
 	old := imagesOf(1 << 30)
 	old.Keep = time.Nanosecond
 	o = trusted(t, p, old, buildImages)
-	if now := imagesNow(t); now != "base:1 classic:1 kit:1 shell:1 tool:1" || builds(t) == "0" {
+	if now := imagesNow(t); now != "base:1 base:latest classic:1 kit:1 shell:1 tool:1" || builds(t) == "0" {
 		t.Errorf("images %q, %s layers of builds, %+v", now, builds(t), o)
 	}
 	before := o.Bytes
 	o = trusted(t, p, imagesOf(uint64(before)-1), "")
-	if now := imagesNow(t); now != "base:1 classic:1 kit:1 shell:1 tool:1" || !o.Kept || o.Bytes >= before {
+	if now := imagesNow(t); now != "base:1 base:latest classic:1 kit:1 shell:1 tool:1" || !o.Kept || o.Bytes >= before {
 		t.Errorf("builds go first: images %q, %s layers of builds, %+v", now, builds(t), o)
 	}
-	if o = trusted(t, p, imagesOf(1<<20), ""); !o.Kept || o.Bytes > 1<<20 || imagesNow(t) != "base:1 tool:1" {
+	if o = trusted(t, p, imagesOf(1<<20), ""); !o.Kept || o.Bytes > 1<<20 || imagesNow(t) != machines {
 		t.Errorf("%s layers of builds, %+v", builds(t), o)
 	}
 
