@@ -2,7 +2,9 @@ package dockerstore
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -406,4 +408,25 @@ func TestKeepVerifies(t *testing.T) {
 	if o, err := s.Keep(t.Context(), c, "boot-3", time.Now()); err != nil || o.Kept || len(d.images) != 0 || !strings.Contains(o.Reason, `driver "btrfs"`) {
 		t.Errorf("another driver: %v, %+v, %v", d.named(), o, err)
 	}
+}
+
+// TestVerifyWithoutTime: what was read in this boot stays, however long what is new takes.
+func TestVerifyWithoutTime(t *testing.T) {
+	t.Parallel()
+	root, diff, digest := aLayer(t)
+	check(t, os.Remove(filepath.Join(diff, "etc", opaque)))
+	d := &daemon{root: root}
+	id := d.config(t, "known")
+	d.layers = map[string][]string{id: {digest}}
+	e, err := connect(t.Context(), newStore(t, d).Socket)
+	check(t, err)
+	defer e.close()
+	k := keeping{e: e, state: state{Verified: map[string]bool{}}, layers: map[string]bool{}}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := k.verifyImage(t.Context(), over, disk{root}, image{ID: id}); !errors.Is(err, context.Canceled) {
+		t.Errorf("a new layer: %v", err)
+	}
+	check(t, k.verifyImage(t.Context(), t.Context(), disk{root}, image{ID: id}))
+	check(t, k.verifyImage(t.Context(), over, disk{root}, image{ID: id}))
 }

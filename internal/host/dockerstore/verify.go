@@ -31,7 +31,7 @@ func (k *keeping) verify(ctx context.Context, now time.Time) error {
 	defer cancel()
 	bad := map[string]string{} // why, by id
 	for _, i := range added {
-		err := k.verifyImage(limited, disk{info.DockerRootDir}, i)
+		err := k.verifyImage(ctx, limited, disk{info.DockerRootDir}, i)
 		var differ *differsError
 		switch {
 		case ctx.Err() != nil:
@@ -47,7 +47,8 @@ func (k *keeping) verify(ctx context.Context, now time.Time) error {
 	return k.dropBad(ctx, bad)
 }
 
-func (k *keeping) verifyImage(ctx context.Context, d disk, i image) error {
+// verifyImage compares an image. limited bounds how long layers are read: one whose layers were all read in this boot needs none of it.
+func (k *keeping) verifyImage(ctx, limited context.Context, d disk, i image) error {
 	if err := d.checkConfig(i.ID); err != nil {
 		return err
 	}
@@ -61,7 +62,7 @@ func (k *keeping) verifyImage(ctx context.Context, d disk, i image) error {
 			return err
 		}
 		if !k.state.Verified[id] {
-			if err := d.checkLayer(ctx, chain, id, details.RootFS.Layers[n]); err != nil {
+			if err := d.checkLayer(limited, chain, id, details.RootFS.Layers[n]); err != nil {
 				return err
 			}
 			k.state.Verified[id] = true
