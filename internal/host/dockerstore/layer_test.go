@@ -29,7 +29,9 @@ func splitLayer(t *testing.T, root string, headers []tar.Header, content string)
 		written = archive.Len()
 	}
 	for _, h := range headers {
-		h.Uid, h.Gid = os.Getuid(), os.Getgid()
+		if h.Typeflag != tar.TypeXGlobalHeader { // which has none
+			h.Uid, h.Gid = os.Getuid(), os.Getgid()
+		}
 		if h.Typeflag == tar.TypeReg && path.Base(h.Name) != opaque {
 			h.Size = int64(len(content))
 		}
@@ -60,6 +62,7 @@ func aLayer(t *testing.T) (root, diff, digest string) {
 	t.Helper()
 	root = t.TempDir()
 	digest = splitLayer(t, root, []tar.Header{
+		{Typeflag: tar.TypeXGlobalHeader, Name: "pax_global_header", PAXRecords: map[string]string{"comment": "a commit"}}, // of git archive
 		{Typeflag: tar.TypeDir, Name: "etc/", Mode: 0o755},
 		{Typeflag: tar.TypeReg, Name: "etc/hosts", Mode: 0o644},
 		{Typeflag: tar.TypeReg, Name: "./usr/bin/su", Mode: 0o4755},
