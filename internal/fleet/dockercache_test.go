@@ -51,6 +51,39 @@ func TestRunsAndTheCacheOfDocker(t *testing.T) {
 	}
 }
 
+// TestARunThatLeavesBeforeTheCacheOfDocker: a host that a run leaves before it was ready is judged by its run too. So no idle hosts end, one after the other, while
+// GitHub lets none register.
+func TestARunThatLeavesBeforeTheCacheOfDocker(t *testing.T) {
+	push := cache.Source{Event: "push", Branch: "main", SHA: "a1", RepositoryID: 7, HeadRepositoryID: 7}
+	protected := cache.Branch{Has: true, Protected: true}
+	for name, tt := range map[string]struct {
+		event string
+		ends  bool
+	}{
+		"a push to a protected branch": {"push", false},
+		"a pull request":               {"pull_request", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &sources{run: push, branch: protected}
+			inBubbleOf(t, withDocker(s), func(ctx context.Context, t *testing.T, w *world) {
+				go sweepOnceItWaits(ctx, w.fleet)
+				host := w.mustProvision(ctx, demand("1", "a", 1))[0]
+				w.release(ctx, "1", true)
+				s.run.Event = tt.event
+				w.set(func() { w.broken["*"] = lifecycle.CauseGitHub })
+				go func() { _, _ = w.provision(ctx, demand("2", "a", 1)) }()
+				w.until("the host leaves run 2", time.Minute, func() bool { r := w.record(host.HostKey); return r.Assignment > 3 })
+				w.set(func() { clear(w.broken) })
+				time.Sleep(time.Minute)
+				r := w.record(host.HostKey)
+				if ended := r.State == lifecycle.StateTerminated; ended != tt.ends || ended && r.ReasonCode != lifecycle.ReasonUntrustedRun {
+					t.Errorf("the host is %s [%s]: %s", r.Condition(), r.ReasonCode, r.Reason)
+				}
+			})
+		})
+	}
+}
+
 // TestDroppedCacheOfDocker: each host that may have it leaves, the one at work after its run.
 func TestDroppedCacheOfDocker(t *testing.T) {
 	push := cache.Source{Event: "push", Branch: "main", SHA: "a1", RepositoryID: 7, HeadRepositoryID: 7}

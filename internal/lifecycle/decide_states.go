@@ -297,7 +297,7 @@ func (v decider) cleaned() Decision {
 }
 
 // untrusted reports whether the last run of the host could write to docker's store, and may leave nothing there. It was root, so no clean-up of the same
-// machine is to be believed. A run that has left before its host was ready counts too: its job may have kept the agent from saying that it was.
+// machine is to be believed. A run that has left before its host was ready is judged too: its job may have kept the agent from saying that it was.
 func (v decider) untrusted() bool {
 	r := v.Record
 	return v.p.DockerCache != "" && r.RequestID != "" && !r.Fresh() && !slices.Contains(r.KeepCaches, v.p.DockerCache)

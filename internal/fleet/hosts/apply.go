@@ -47,7 +47,8 @@ func (hs *Hosts) apply(ctx context.Context, j *op.Recorder, r lifecycle.Record, 
 		d.Standby, token = hs.newStandby(ctx, r)
 	}
 	var kept keptCaches
-	if d.Action == lifecycle.ActionRelease {
+	judged := hs.judges(r, d.Action)
+	if judged {
 		var why string
 		if kept, why = hs.keptCaches(ctx, r); why != "" {
 			d.Reason += "; " + why
@@ -60,7 +61,7 @@ func (hs *Hosts) apply(ctx context.Context, j *op.Recorder, r lifecycle.Record, 
 	if token != nil {
 		next.Registration = token
 	}
-	if d.Action == lifecycle.ActionRelease {
+	if judged {
 		next.KeepCaches, next.Mirror = kept.names, kept.mirror
 	}
 	if err := hs.supplyToken(ctx, &next, d.Action); err != nil {

@@ -18,6 +18,12 @@ import (
 // are thrown away rather than that.
 const cachesBudget = 3 * time.Second
 
+// judges reports whether an action asks whether the host's run may change its caches. A run that leaves before its host was ready has left nothing in
+// views. But it may have been root where the pool has a cache of docker, and then the host ends after it, unless the run may write.
+func (hs *Hosts) judges(r lifecycle.Record, a lifecycle.Action) bool {
+	return a == lifecycle.ActionRelease || a == lifecycle.ActionReturn && hs.Policy(r.Pool).DockerCache != ""
+}
+
 // keptCaches are the names of the caches that the host's run may change, and why, for the event of the release. It fails
 // closed: what GitHub does not say in time is thrown away. GitHub is asked only in a pool with caches, and about a branch only if that matters.
 func (hs *Hosts) keptCaches(ctx context.Context, r lifecycle.Record) (kept keptCaches, why string) {
