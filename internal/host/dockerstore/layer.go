@@ -223,6 +223,9 @@ func (l *listing) check(h *tar.Header) error {
 		return nil
 	}
 	at := inDirectory(h.Name)
+	if at == "." { // docker leaves the directory itself as it has made it (moby: pkg/archive, Unpack)
+		return nil
+	}
 	dir, base := path.Split(at)
 	hides := false
 	switch {

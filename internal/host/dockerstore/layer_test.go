@@ -63,6 +63,7 @@ func aLayer(t *testing.T) (root, diff, digest string) {
 	root = t.TempDir()
 	digest = splitLayer(t, root, []tar.Header{
 		{Typeflag: tar.TypeXGlobalHeader, Name: "pax_global_header", PAXRecords: map[string]string{"comment": "a commit"}}, // of git archive
+		{Typeflag: tar.TypeDir, Name: "./", Mode: 0o700},
 		{Typeflag: tar.TypeDir, Name: "etc/", Mode: 0o755},
 		{Typeflag: tar.TypeReg, Name: "etc/hosts", Mode: 0o644},
 		{Typeflag: tar.TypeReg, Name: "./usr/bin/su", Mode: 0o4755},

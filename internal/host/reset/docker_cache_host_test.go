@@ -123,9 +123,14 @@ func refusesImages(t *testing.T, p reset.Plan) {
 	verifiesImages(t, p)
 	hostile := `docker import --change 'LABEL a="x\
 y"' - "$(printf 'evil:1\nFROM')" </dev/null && exit 1
-tar -c -C /etc hosts | docker import --change 'LABEL "remuda\nkept"="1"' -m "$(printf 'a\n{"Id":"x"}')" - ok:1`
-	if o := trusted(t, p, imagesOf(1<<30), hostile); !o.Kept || !slices.Contains(strings.Fields(imagesNow(t)), "ok:1") {
-		t.Errorf("images %q, %+v", imagesNow(t), o)
+tar -c -C /etc hosts | docker import --change 'LABEL "remuda\nkept"="1"' -m "$(printf 'a\n{"Id":"x"}')" - ok:1
+tar --format=posix --pax-option=comment=a -c -C /etc hosts | docker import - archive:1 # as git archive has it
+d=$(mktemp -d); echo x >$d/x; tar -c -C $d . | docker import - top:1`
+	o := trusted(t, p, imagesOf(1<<30), hostile)
+	for _, name := range []string{"ok:1", "archive:1", "top:1"} {
+		if !o.Kept || !slices.Contains(strings.Fields(imagesNow(t)), name) {
+			t.Errorf("%s is not kept: images %q, %+v", name, imagesNow(t), o)
+		}
 	}
 }
 
