@@ -61,12 +61,20 @@ func TestRegistrationsGoBeforeHousekeeping(t *testing.T) {
 			t.Errorf("%d calls were made", n)
 		}
 		for name, call := range map[string]func() error{
-			"register":                    func() error { _, err := c.RegistrationToken(t.Context(), "acme/app"); return err },
-			"remove":                      func() error { _, err := c.RemoveToken(t.Context(), "acme/app"); return err },
-			"delete":                      func() error { return c.DeleteRunner(t.Context(), "acme/app", 1) },
-			"labels":                      func() error { return c.SetLabels(t.Context(), "acme/app", 1, []string{"1"}) },
-			"run":                         func() error { _, err := c.WorkflowRun(t.Context(), "acme/app", "1"); return err },
-			"JIT":                         func() error { return jit("2") },
+			"register":                  func() error { _, err := c.RegistrationToken(t.Context(), "acme/app"); return err },
+			"remove":                    func() error { _, err := c.RemoveToken(t.Context(), "acme/app"); return err },
+			"delete":                    func() error { return c.DeleteRunner(t.Context(), "acme/app", 1) },
+			"labels":                    func() error { return c.SetLabels(t.Context(), "acme/app", 1, []string{"1"}) },
+			"run":                       func() error { _, err := c.WorkflowRun(t.Context(), "acme/app", "1"); return err },
+			"what a run was started by": func() error { _, err := c.RunSource(t.Context(), "acme/app", "1"); return err },
+			"JIT":                       func() error { return jit("2") },
+			"a branch": func() error {
+				_, err := c.Branch(t.Context(), "acme/app", "gone", "1")
+				if errors.Is(err, lifecycle.ErrNotFound) { // so it was asked for
+					return nil
+				}
+				return err
+			},
 			"JIT of a name that is taken": func() error { return jit("c") },
 		} {
 			f.limits["token"].left = 9

@@ -21,10 +21,11 @@ const (
 	branchAge = time.Minute
 )
 
-// RunSource reads what a run was started by: lifecycle.ErrNotFound if the repository has none of that id. It needs actions:read.
+// RunSource reads what a run was started by, for its release, which asks once: lifecycle.ErrNotFound if the repository has none of that
+// id. It needs actions:read.
 func (c *Client) RunSource(ctx context.Context, repository, runID string) (cache.Source, error) {
 	return c.sources.get(ctx, lifecycle.RunKey(lifecycle.Canonical(repository), runID), func(ctx context.Context) (cache.Source, time.Time, error) {
-		run, err := c.run(ctx, repository, runID, housekeeping)
+		run, err := c.run(ctx, repository, runID, registering)
 		return cache.Source{
 			Event: run.GetEvent(), Branch: run.GetHeadBranch(), SHA: run.GetHeadSHA(),
 			RepositoryID: run.GetRepository().GetID(), HeadRepositoryID: run.GetHeadRepository().GetID(),
@@ -43,7 +44,7 @@ func (c *Client) Branch(ctx context.Context, repository, name, sha string) (cach
 
 // branch asks for the branch, and compares only if the commit is not its last one.
 func (c *Client) branch(ctx context.Context, repository, name, sha string) (cache.Branch, error) {
-	op, err := c.aboutRuns("get a branch", repository, housekeeping)
+	op, err := c.aboutRuns("get a branch", repository, registering)
 	if err != nil {
 		return cache.Branch{}, err
 	}
