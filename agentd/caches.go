@@ -11,7 +11,7 @@ import (
 // cacheConfig is a cache, in the keys that a pool of controld has for it.
 type cacheConfig struct {
 	Name string `yaml:"name"`
-	// Holds is files, tools, actions or docker; files if it is empty.
+	// Holds is files, tools, actions, git or docker; files if it is empty.
 	Holds string `yaml:"holds"`
 	// Paths are directories below the home of jobs, such as ~/go/pkg/mod.
 	Paths []string `yaml:"paths"`

@@ -137,6 +137,7 @@ var rooms = []room{
 		"it is the emulators' side: it sets up the SDK as the product does, and knows EC2's catalogue and the words for it"},
 	{"internal/testrun", []string{"internal/testrun/racepass"}, "it runs tests, whatever they are about"},
 	{"internal/testrun/racepass", nil, "it knows how tests are run, and nothing else"},
+	{"internal/gittest", nil, "it runs git, whatever for"},
 	{"internal/site", []string{"internal/retry"}, "it checks pages, and does not know what they say"},
 	{"internal/githubsim", nil, whyStandIn},
 	{"internal/githubsim/openapitest", nil, "it holds calls against GitHub's own description and against nothing of ours"},
@@ -180,7 +181,7 @@ var common = []string{"internal/logkey", "internal/retry", "internal/safefile"}
 var unreachable = []string{"controld", "agentd", "remuda", "internal/demo", "internal/bench", "internal/site"}
 
 // testOnly are the rooms that only tests import.
-var testOnly = []string{"internal/awstest", "internal/config/inventory", "internal/githubsim/openapitest", "internal/testrun"}
+var testOnly = []string{"internal/awstest", "internal/config/inventory", "internal/githubsim/openapitest", "internal/gittest", "internal/testrun"}
 
 // pure are the rooms whose code does no I/O and draws no lots.
 var pure = []string{"internal/lifecycle", "internal/policy", "internal/services/model", "internal/github/webhook"}

@@ -2,11 +2,10 @@ package githubsim
 
 import (
 	"net/http"
-	"net/http/cgi"
-	"os/exec"
 	"path/filepath"
 	"strings"
 
+	"github.com/remuda-ci/remuda/internal/githubsim/githttp"
 	"github.com/remuda-ci/remuda/internal/githubsim/rest"
 	"github.com/remuda-ci/remuda/internal/githubsim/state"
 )
@@ -32,14 +31,10 @@ func (s *Server) serveGit(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "Repository not found.", http.StatusNotFound)
 		return
 	}
-	programs, err := exec.CommandContext(r.Context(), "git", "--exec-path").Output()
+	backend, err := githttp.Backend(dir)
 	if err != nil {
 		s.writeError(w, r, err)
 		return
-	}
-	backend := &cgi.Handler{
-		Path: filepath.Join(strings.TrimSpace(string(programs)), "git-http-backend"),
-		Env:  []string{"GIT_PROJECT_ROOT=" + dir, "GIT_HTTP_EXPORT_ALL=1"},
 	}
 	r.URL.Path = "/" + repository + ".git" + strings.TrimPrefix(r.URL.Path, "/"+r.PathValue("owner")+"/"+r.PathValue("name"))
 	backend.ServeHTTP(w, r)

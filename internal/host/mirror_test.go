@@ -3,10 +3,8 @@ package host_test
 import (
 	"context"
 	"net/http"
-	"net/http/cgi"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -14,23 +12,11 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/agent"
+	"github.com/remuda-ci/remuda/internal/githubsim/githttp"
+	"github.com/remuda-ci/remuda/internal/gittest"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/cache"
 )
-
-// gitAt runs git in a directory, without the settings of a user.
-func gitAt(t *testing.T, dir string, args ...string) string {
-	t.Helper()
-	cmd := exec.Command("git", args...)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1",
-		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@a", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@a")
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("git %v: %v\n%s", args, err, out)
-	}
-	return strings.TrimSpace(string(out))
-}
 
 // endRunWithMirror ends a run that may write, with a token to fetch with, or one that may not.
 func (b *bed) endRunWithMirror(m *lifecycle.Mirror) {
@@ -53,12 +39,15 @@ func (b *bed) endRunWithMirror(m *lifecycle.Mirror) {
 func TestMirrorOfARepository(t *testing.T) {
 	t.Parallel()
 	server, work := t.TempDir(), t.TempDir()
-	gitAt(t, server, "init", "-q", "--bare", "acme/app.git")
-	gitAt(t, work, "init", "-q")
-	gitAt(t, work, "commit", "-q", "--allow-empty", "-m", "first")
-	gitAt(t, work, "push", "-q", filepath.Join(server, "acme/app.git"), "HEAD:refs/heads/main")
-	sha := gitAt(t, work, "rev-parse", "HEAD")
-	backend := &cgi.Handler{Path: gitAt(t, server, "--exec-path") + "/git-http-backend", Env: []string{"GIT_PROJECT_ROOT=" + server, "GIT_HTTP_EXPORT_ALL=1"}}
+	gittest.Run(t, server, "init", "-q", "--bare", "acme/app.git")
+	gittest.Run(t, work, "init", "-q")
+	gittest.Run(t, work, "commit", "-q", "--allow-empty", "-m", "first")
+	gittest.Run(t, work, "push", "-q", filepath.Join(server, "acme/app.git"), "HEAD:refs/heads/main")
+	sha := gittest.Run(t, work, "rev-parse", "HEAD")
+	backend, err := githttp.Backend(server)
+	if err != nil {
+		t.Fatal(err)
+	}
 	github := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, password, _ := r.BasicAuth(); password != "ghs_t0ken" {
 			http.Error(w, "Repository not found.", http.StatusNotFound)
@@ -91,11 +80,11 @@ func TestMirrorOfARepository(t *testing.T) {
 		t.Errorf("the environment of the listener is %s", env)
 	}
 	job := t.TempDir()
-	gitAt(t, job, "init", "-q", "--template", b.path("home/gitmirror/template"), ".")
-	if kind := gitAt(t, job, "cat-file", "-t", sha); kind != "commit" {
+	gittest.Run(t, job, "init", "-q", "--template", b.path("home/gitmirror/template"), ".")
+	if kind := gittest.Run(t, job, "cat-file", "-t", sha); kind != "commit" {
 		t.Errorf("a job has %s of the commit", kind)
 	}
-	err := filepath.WalkDir(filepath.Dir(b.dir), func(path string, d os.DirEntry, err error) error {
+	err = filepath.WalkDir(filepath.Dir(b.dir), func(path string, d os.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
 			return err
 		}

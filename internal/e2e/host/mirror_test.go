@@ -4,12 +4,13 @@ package host_test
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/remuda-ci/remuda/internal/gittest"
 )
 
 // TestMirrorOfARepository: the clean-up after a trusted run fetches its branch with a token of the App, as root, and the jobs of the next run, as another
@@ -21,14 +22,7 @@ func TestMirrorOfARepository(t *testing.T) {
 	bare := filepath.Join(server, repository+".git")
 	git := func(args ...string) string {
 		t.Helper()
-		cmd := exec.Command("git", args...)
-		cmd.Dir = server
-		cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@a", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@a")
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Fatalf("git %v: %v\n%s", args, err, out)
-		}
-		return strings.TrimSpace(string(out))
+		return gittest.Run(t, server, args...)
 	}
 	git("init", "-q", "--bare", bare)
 	commit := func() string {

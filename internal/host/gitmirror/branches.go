@@ -38,11 +38,8 @@ func readBranches(below []string) (branches, error) {
 			continue
 		}
 		times, timesErr := readLines(filepath.Join(dir, fetchedAt))
-		if errors.Is(timesErr, fs.ErrNotExist) { // of an older agent: all of them are old
-			timesErr = nil
-		}
 		for ref, sha := range refs {
-			seconds, _ := strconv.ParseInt(times[ref], 10, 64)
+			seconds, _ := strconv.ParseInt(times[ref], 10, 64) // without one it is old
 			has[ref] = branch{sha, time.Unix(seconds, 0)}
 		}
 		return has, errors.Join(err, timesErr)

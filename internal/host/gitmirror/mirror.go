@@ -48,7 +48,7 @@ type Change struct {
 // Fetch writes to dir, which is empty, what a mirror does not have yet of the branch. The mirror is what the directories in below have together, the
 // newest first. If the mirror is fresh, or has all of it, or with an error, nothing is written.
 func (m Mirror) Fetch(ctx context.Context, below []string, dir string) (Change, error) {
-	if err := m.Check(); err != nil {
+	if err := m.check(); err != nil {
 		return Change{}, err
 	}
 	had, err := readBranches(below)
@@ -82,8 +82,8 @@ func (m Mirror) Fetch(ctx context.Context, below []string, dir string) (Change, 
 	return c, err
 }
 
-// Check refuses an address or a branch that git could take for something else.
-func (m Mirror) Check() error {
+// check refuses an address or a branch that git could take for something else.
+func (m Mirror) check() error {
 	scheme, rest, _ := strings.Cut(m.URL, "://")
 	switch {
 	case scheme != "https" && scheme != "http" || rest == "" || strings.ContainsAny(m.URL, "@\n\r \x00"):

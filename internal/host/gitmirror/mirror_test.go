@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"net/http/cgi"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -17,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/githubsim/githttp"
+	"github.com/remuda-ci/remuda/internal/gittest"
 	"github.com/remuda-ci/remuda/internal/host/gitmirror"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
@@ -38,10 +39,8 @@ func newWorld(t testing.TB) *world {
 	w := &world{TB: t, dir: t.TempDir(), random: rand.NewChaCha8([32]byte{})}
 	w.git(w.dir, "init", "-q", "--bare", "acme/app.git")
 	w.git(w.dir, "init", "-q", "work")
-	backend := &cgi.Handler{
-		Path: strings.TrimSpace(w.git(w.dir, "--exec-path")) + "/git-http-backend",
-		Env:  []string{"GIT_PROJECT_ROOT=" + w.dir, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER=x"},
-	}
+	backend, err := githttp.Backend(w.dir)
+	check(t, err)
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		w.asked.Add(1)
 		_, password, _ := r.BasicAuth()
@@ -62,15 +61,7 @@ func newWorld(t testing.TB) *world {
 
 func (w *world) git(dir string, args ...string) string {
 	w.Helper()
-	cmd := exec.Command("git", args...)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1",
-		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@a", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@a")
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		w.Fatalf("git %v: %v\n%s", args, err, out)
-	}
-	return string(out)
+	return gittest.Run(w, dir, args...)
 }
 
 // commit adds a commit with a file of 100 kB that does not compress, and pushes it to a branch. It returns its SHA.
@@ -84,7 +75,7 @@ func (w *world) commit(branch string) string {
 	w.git(repository, "add", "-A")
 	w.git(repository, "commit", "-q", "-m", "one more")
 	w.git(repository, "push", "-q", "-f", filepath.Join(w.dir, "acme/app.git"), "HEAD:refs/heads/"+branch)
-	return strings.TrimSpace(w.git(repository, "rev-parse", "HEAD"))
+	return w.git(repository, "rev-parse", "HEAD")
 }
 
 // at is where jobs see the mirror.
@@ -300,20 +291,24 @@ func TestFetchFails(t *testing.T) {
 
 // A fetch that is cut short leaves no process and no file.
 func TestFetchCutShort(t *testing.T) {
-	w := newWorld(t)
-	w.commit("main")
-	hangs := make(chan struct{})
-	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hangs }))
+	arrived, gone := make(chan struct{}), make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		close(arrived)
+		<-r.Context().Done() // the program of git that asks has ended
+		close(gone)
+	}))
 	t.Cleanup(server.Close)
-	t.Cleanup(func() { close(hangs) })
 	ctx, cancel := context.WithCancel(t.Context())
-	m := w.mirror("main")
-	m.URL = server.URL + "/acme/app.git"
-	go cancel()
+	m := gitmirror.Mirror{Mirror: lifecycle.Mirror{URL: server.URL + "/acme/app.git", Branch: "main", Token: token}, Largest: 1 << 30}
+	go func() {
+		<-arrived
+		cancel()
+	}()
 	dir := t.TempDir()
 	if _, err := m.Fetch(ctx, nil, dir); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
+	<-gone
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)
 	}
