@@ -200,6 +200,13 @@ func TestFetchAddsWhatIsNew(t *testing.T) {
 	if c := w.mustFetch("main"); c != (gitmirror.Change{Packs: 1}) {
 		t.Errorf("of one more commit: %+v", c)
 	}
+	packs, err := filepath.Glob(filepath.Join(w.layers[0], "objects/pack/*.pack"))
+	if err != nil || len(packs) != 1 {
+		t.Fatalf("the newest layer has %v, %v", packs, err)
+	}
+	if info, err := os.Stat(packs[0]); err != nil || info.Size() > 150_000 {
+		t.Errorf("the pack of one commit of 100 kB has %d bytes, %v", info.Size(), err)
+	}
 	if kB := w.job(last, 0); kB > 10 {
 		t.Errorf("a job got %d kB of what the mirror has", kB)
 	}
