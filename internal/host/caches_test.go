@@ -72,13 +72,19 @@ func (b *bed) runWith(repository string, dropped ...string) {
 // endRun ends it, and keeps its caches or not.
 func (b *bed) endRun(keep bool) agent.Observed {
 	b.Helper()
-	b.check(b.Stop(context.Background()))
-	b.until("the listener ends", func(s agent.Observed) bool { return s.Listener.Phase == agent.ListenerExited })
-	b.check(os.Remove(b.path("runner/.runner")))
 	c := agent.CleanUp{Assignment: 8}
 	if keep {
 		c.KeepCaches = "go,npm,tools"
 	}
+	return b.endRunBy(c)
+}
+
+// endRunBy ends it by a clean-up.
+func (b *bed) endRunBy(c agent.CleanUp) agent.Observed {
+	b.Helper()
+	b.check(b.Stop(context.Background()))
+	b.until("the listener ends", func(s agent.Observed) bool { return s.Listener.Phase == agent.ListenerExited })
+	b.check(os.Remove(b.path("runner/.runner")))
 	b.check(b.Clean(context.Background(), c))
 	s := b.until("the clean-up ends", func(s agent.Observed) bool { return s.Cleaned.Phase != agent.PhaseRunning })
 	if s.Cleaned.Phase != agent.PhaseOK {

@@ -1,7 +1,6 @@
 package host_test
 
 import (
-	"context"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -21,18 +20,11 @@ import (
 // endRunWithMirror ends a run that may write, with a token to fetch with, or one that may not.
 func (b *bed) endRunWithMirror(m *lifecycle.Mirror) {
 	b.Helper()
-	b.check(b.Stop(context.Background()))
-	b.until("the listener ends", func(s agent.Observed) bool { return s.Listener.Phase == agent.ListenerExited })
-	b.check(os.Remove(b.path("runner/.runner")))
 	c := agent.CleanUp{Assignment: 8, Mirror: m}
 	if m != nil {
 		c.KeepCaches = "git"
 	}
-	b.check(b.Clean(context.Background(), c))
-	s := b.until("the clean-up ends", func(s agent.Observed) bool { return s.Cleaned.Phase != agent.PhaseRunning })
-	if s.Cleaned.Phase != agent.PhaseOK {
-		b.Fatalf("the clean-up failed: %s", s.Cleaned.Detail)
-	}
+	b.endRunBy(c)
 }
 
 // TestMirrorOfARepository: after a trusted run the host fetches its branch with the token of the release, and the next job takes its objects from there.
