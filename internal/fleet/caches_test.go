@@ -20,18 +20,26 @@ type sources struct {
 	branch  cache.Branch
 	runErr  error
 	brError error
-	hangs   bool // it answers nothing
 	mirror  error
 
 	mu    sync.Mutex
+	hangs bool // it answers nothing
 	asked []string
+}
+
+// answer has it answer from now on.
+func (s *sources) answer() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hangs = false
 }
 
 func (s *sources) ask(ctx context.Context, what string) error {
 	s.mu.Lock()
 	s.asked = append(s.asked, what)
+	hangs := s.hangs
 	s.mu.Unlock()
-	if s.hangs {
+	if hangs {
 		<-ctx.Done()
 		return ctx.Err()
 	}

@@ -21,7 +21,7 @@ func withDocker(s *sources) func(*fleet.Options) {
 	}
 }
 
-// TestRunsAndTheCacheOfDocker: a host outlives the runs that may write the cache alone, by GitHub's word. What GitHub does not say in time counts as no.
+// TestRunsAndTheCacheOfDocker: a host outlives the runs that may write the cache alone, by GitHub's word.
 func TestRunsAndTheCacheOfDocker(t *testing.T) {
 	push := cache.Source{Event: "push", Branch: "main", SHA: "a1", RepositoryID: 7, HeadRepositoryID: 7}
 	request := push
@@ -34,7 +34,7 @@ func TestRunsAndTheCacheOfDocker(t *testing.T) {
 		"a push to a protected branch": {&sources{run: push, branch: protected}, false},
 		"a pull request":               {&sources{run: request, branch: protected}, true},
 		"another branch":               {&sources{run: push, branch: cache.Branch{Has: true}}, true},
-		"GitHub does not answer":       {&sources{hangs: true}, true},
+		"GitHub has no such run":       {&sources{runErr: lifecycle.ErrNotFound}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubbleOf(t, withDocker(tt.sources), func(ctx context.Context, t *testing.T, w *world) {
@@ -45,6 +45,44 @@ func TestRunsAndTheCacheOfDocker(t *testing.T) {
 				r := w.record(host.HostKey)
 				if ended := r.State == lifecycle.StateTerminated; ended != tt.ends || ended && r.ReasonCode != lifecycle.ReasonUntrustedRun {
 					t.Errorf("the host is %s [%s]: %s", r.Condition(), r.ReasonCode, r.Reason)
+				}
+			})
+		})
+	}
+}
+
+// TestARunThatGitHubDoesNotJudge: its host ends for no outage of GitHub alone. It serves no run until GitHub has answered, and ends if it does not.
+func TestARunThatGitHubDoesNotJudge(t *testing.T) {
+	push := cache.Source{Event: "push", Branch: "main", SHA: "a1", RepositoryID: 7, HeadRepositoryID: 7}
+	for name, tt := range map[string]struct {
+		event    string
+		after    time.Duration // GitHub answers again
+		wait     time.Duration
+		pooled   bool
+		released bool
+	}{
+		"it may write":           {"push", 10 * time.Minute, 11 * time.Minute, true, true},
+		"it may not":             {"pull_request", 10 * time.Minute, 11 * time.Minute, false, true},
+		"GitHub is still away":   {"push", time.Hour, 10 * time.Minute, false, false},
+		"GitHub does not return": {"push", 3 * time.Hour, 2 * time.Hour, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &sources{run: push, branch: cache.Branch{Has: true, Protected: true}, hangs: true}
+			s.run.Event = tt.event
+			inBubbleOf(t, withDocker(s), func(ctx context.Context, t *testing.T, w *world) {
+				go sweepOnceItWaits(ctx, w.fleet)
+				host := w.mustProvision(ctx, demand("1", "a", 1))[0]
+				w.release(ctx, "1", false)
+				time.AfterFunc(tt.after, func() { s.answer() })
+				time.Sleep(tt.wait)
+				r := w.record(host.HostKey)
+				switch {
+				case r.Pooled() != tt.pooled, (r.Releasing()) == tt.released:
+					t.Errorf("the host is %s [%s]: %s", r.Condition(), r.ReasonCode, r.Reason)
+				case r.State == lifecycle.StateTerminated && r.ReasonCode != lifecycle.ReasonUntrustedRun:
+					t.Errorf("the host has ended for %s", r.ReasonCode)
+				case tt.released && r.Unjudged:
+					t.Error("its record still says that GitHub has not judged its run")
 				}
 			})
 		})

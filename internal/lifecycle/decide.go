@@ -63,6 +63,8 @@ type Decision struct {
 	// SetLabels: before the host is ready, its runner is to get the labels of its run. If GitHub no longer has the runner,
 	// it is to be decided again, with Facts.Runner.
 	SetLabels bool
+	// Judges: GitHub is asked again whether the last run of the host may write the cache of docker. With its answer the host is to be decided again.
+	Judges bool
 	// StandsBy: the host is to register ahead of need as soon as it is pooled, with what Standby then holds.
 	StandsBy bool
 	Standby  *Standby

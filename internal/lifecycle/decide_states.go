@@ -267,8 +267,6 @@ func (v decider) cleaned() Decision {
 	switch {
 	case v.outlivedReuse():
 		return terminate(noReuse)
-	case v.untrusted():
-		return terminate(untrustedRun)
 	case v.drifted().Given():
 		return terminate(v.drifted())
 	case r.ReasonCode == ReasonVersionRefused && r.Drifted(v.Template) != "": // whatever the pool does about drift otherwise
@@ -281,6 +279,8 @@ func (v decider) cleaned() Decision {
 		return terminate(v.usedUp())
 	case v.aged().Given():
 		return terminate(v.aged())
+	case v.untrusted():
+		return v.outOfTrust()
 	}
 	if v.resets() {
 		return v.mayReset()
@@ -301,6 +301,18 @@ func (v decider) cleaned() Decision {
 func (v decider) untrusted() bool {
 	r := v.Record
 	return v.p.DockerCache != "" && r.RequestID != "" && !r.Fresh() && !slices.Contains(r.KeepCaches, v.p.DockerCache)
+}
+
+// outOfTrust ends a host after a run that may not write docker's store. If GitHub did not judge the run at its release, it is asked again now that the host is
+// clean, for as long as a clean-up may wait for it: a host does not end for an outage alone. What runs have added to docker is deleted by then in any case.
+func (v decider) outOfTrust() Decision {
+	end := v.Record.ReleasedAt.Add(v.p.ExternalTimeout)
+	if !v.Record.Unjudged || reached(end, v.now) {
+		return terminate(untrustedRun)
+	}
+	d := keep(earliest(end, v.now.Add(v.p.DrainPoll)), unjudgedRun)
+	d.Judges = true
+	return d
 }
 
 // outlivedReuse reports whether a run had the machine, and its pool lets no other one have it. A new root volume changes nothing about that. A host that is

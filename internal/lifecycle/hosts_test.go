@@ -119,6 +119,10 @@ var hosts = map[string]func(*lifecycle.Facts, *lifecycle.Policy){
 		release(f)
 		p.DockerCache, f.Record.RequestID, f.Record.KeepCaches = "images", "q1", []string{"others"}
 	},
+	"releasing, docker not judged": func(f *lifecycle.Facts, p *lifecycle.Policy) {
+		release(f)
+		p.DockerCache, f.Record.RequestID, f.Record.Unjudged = "images", "q1", true
+	},
 	"releasing, docker kept": func(f *lifecycle.Facts, p *lifecycle.Policy) {
 		release(f)
 		p.DockerCache, f.Record.RequestID, f.Record.KeepCaches = "images", "q1", []string{"images"}

@@ -60,6 +60,7 @@ const (
 	ReasonIdleTimeout       ReasonCode = "idle_timeout"
 	ReasonGitHubUnavailable ReasonCode = "github_unavailable"
 	ReasonNoReuse           ReasonCode = "no_reuse"
+	ReasonUnjudgedRun       ReasonCode = "unjudged_run"  // it is clean, and GitHub has not said yet whether its run may write the cache of docker
 	ReasonUntrustedRun      ReasonCode = "untrusted_run" // its run was root, and may not write the cache of docker
 	ReasonMaxUses           ReasonCode = "max_uses"
 	ReasonMaxAge            ReasonCode = "max_age"

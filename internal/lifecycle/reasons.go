@@ -65,6 +65,7 @@ var (
 
 	noReuse            = Because(ReasonNoReuse, "its pool does not reuse hosts")
 	untrustedRun       = Because(ReasonUntrustedRun, "its run could become root, and what it has left in docker may not be kept")
+	unjudgedRun        = Because(ReasonUnjudgedRun, "clean: GitHub has not said yet whether its run, which could become root, may leave anything in docker")
 	prepared           = Because(ReasonPrepared, "prepared and clean, for the first run that claims it")
 	clean              = Because(ReasonClean, "deregistered and clean")
 	leaveAdvised       = Because(ReasonRebalanceAdvised, "EC2 recommends to leave the machine, and no run is on it")

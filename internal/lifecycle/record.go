@@ -126,6 +126,8 @@ type Record struct {
 	// KeepCaches are the names of the caches that become what the last run made of its views. The release writes it, and it holds for the
 	// assignment that the release made alone. The views of all others are thrown away.
 	KeepCaches []string `json:"keepCaches,omitempty"`
+	// Unjudged: GitHub did not say at the release whether the run may write the pool's cache of docker. It is asked again when the host is clean.
+	Unjudged bool `json:"unjudged,omitempty"`
 	// Mirror is for the one of KeepCaches that holds git; nil: there is none, or GitHub gave no token.
 	Mirror *Mirror `json:"mirror,omitempty"`
 	// DropCaches is what the host has of caches that an operator dropped, in the form of Caches: it deletes them before its next run. ThrowCaches are the

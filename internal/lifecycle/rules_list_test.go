@@ -190,11 +190,14 @@ var stateRules = []rule{
 			!s.is(leaving...)
 	}},
 	{"a clean host is pooled, or ended by its pool's rules", func(s *seen) bool {
-		return s.is("releasing", "draining") && s.open() && s.answer == "UD_REMOVE_REG_OK" && s.spoke() && !s.jobRuns() && !s.noticed()
+		return s.is("releasing", "draining") && s.open() && s.answer == "UD_REMOVE_REG_OK" && s.spoke() && !s.jobRuns() && !s.noticed() && !s.is(unjudged)
 	}, func(s *seen) bool {
 		return s.ends() == s.is(leaving...) &&
 			(s.ends() || s.does(lifecycle.ActionPool))
 	}},
+	{"a clean host whose run GitHub did not judge serves no other, and stays until it is asked", func(s *seen) bool {
+		return s.is(unjudged) && s.open() && s.answer == "UD_REMOVE_REG_OK" && s.spoke() && !s.jobRuns() && !s.noticed()
+	}, func(s *seen) bool { return s.got.Judges && s.does(lifecycle.ActionKeep) }},
 	{"the first failure of a claim returns the host, the second that is its own ends it", func(s *seen) bool {
 		return s.is("claimed") && s.open() && !s.jobRuns() && !s.noticed() && !s.fell() && strings.HasPrefix(s.answer, "UD_REG_FAILED") &&
 			!(s.hotClaim() && s.wanted())
@@ -254,6 +257,9 @@ var stateRules = []rule{
 var leaving = []string{
 	"releasing, retiring", "releasing, reuse none", "releasing, docker not kept", "releasing, uses 3 of 3", "releasing, at its maximum age", "releasing, drifted",
 }
+
+// unjudged is a host that a run had in a pool with a cache of docker.
+const unjudged = "releasing, docker not judged"
 
 // standbyRules say what a registration ahead of need is good for.
 var standbyRules = []rule{

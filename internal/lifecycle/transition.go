@@ -356,7 +356,7 @@ func (r *Record) pool(now time.Time, d Decision, p Policy) {
 
 // leaveRequest ends what a clean host has of the request that it was released for.
 func (r *Record) leaveRequest() {
-	r.RequestID, r.KeepCaches, r.Mirror = "", nil, nil
+	r.RequestID, r.KeepCaches, r.Unjudged, r.Mirror = "", nil, false, nil
 	r.ReleasedAt, r.RuntimeEndsAt = time.Time{}, time.Time{}
 	r.Registration, r.RunnerName, r.GitHubRunnerID, r.JobsOf, r.Forks = nil, "", 0, "", false
 }
@@ -396,7 +396,7 @@ func (r *Record) unassign(now time.Time) {
 		r.LastRun = r.lastRun()
 	}
 	r.RunID, r.RunAttempt, r.Labels, r.Registration, r.Standby, r.Arrival = "", 0, nil, nil, nil, nil
-	r.KeepCaches, r.Mirror = nil, nil
+	r.KeepCaches, r.Unjudged, r.Mirror = nil, false, nil
 	r.Assignment++
 	r.forgetMarks()
 }

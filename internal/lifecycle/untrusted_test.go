@@ -34,6 +34,35 @@ func TestHostsWithACacheOfDocker(t *testing.T) {
 	}
 }
 
+// TestAHostWhoseRunIsNotJudged: GitHub is asked again about the run of a clean host, but not for longer than a clean-up may wait for it.
+func TestAHostWhoseRunIsNotJudged(t *testing.T) {
+	for name, tt := range map[string]struct {
+		released time.Duration // ago
+		change   func(*lifecycle.Facts)
+		want     lifecycle.Action
+		judges   bool
+		next     time.Duration
+	}{
+		"released now":       {0, nil, lifecycle.ActionKeep, true, 15 * time.Second},
+		"not much time left": {59*time.Minute + 55*time.Second, nil, lifecycle.ActionKeep, true, 5 * time.Second},
+		"no time left":       {time.Hour, nil, lifecycle.ActionTerminate, false, 0},
+		"it was judged":      {0, func(f *lifecycle.Facts) { f.Record.Unjudged = false }, lifecycle.ActionTerminate, false, 0},
+		"it may write":       {0, func(f *lifecycle.Facts) { f.Record.KeepCaches = []string{"images"} }, lifecycle.ActionPool, false, 0},
+		"it leaves":          {0, func(f *lifecycle.Facts) { f.Record.Retiring = true }, lifecycle.ActionTerminate, false, 0},
+	} {
+		f, p := releasedClean(t), lifecycle.DefaultPolicy()
+		p.DockerCache, p.ExternalTimeout = "images", time.Hour
+		f.Record.RequestID, f.Record.Unjudged, f.Record.ReleasedAt = "q1", true, now.Add(-tt.released)
+		if tt.change != nil {
+			tt.change(&f)
+		}
+		d := lifecycle.Decide(f, now, p)
+		if d.Action != tt.want || d.Judges != tt.judges || d.Action == lifecycle.ActionKeep && !d.CheckAt.Equal(now.Add(tt.next)) {
+			t.Errorf("%s: %s [%s] (%s), judges %v, next %v", name, d.Action, d.Code, d.Reason, d.Judges, d.CheckAt.Sub(now))
+		}
+	}
+}
+
 // TestAHostThatLeavesItsRunEarly: the run may have had a job there, whose agent did not say that the host was ready.
 func TestAHostThatLeavesItsRunEarly(t *testing.T) {
 	p := lifecycle.DefaultPolicy()

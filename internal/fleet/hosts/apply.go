@@ -50,7 +50,8 @@ func (hs *Hosts) apply(ctx context.Context, j *op.Recorder, r lifecycle.Record, 
 	judged := hs.judges(r, d.Action)
 	if judged {
 		var why string
-		if kept, why = hs.keptCaches(ctx, r); why != "" {
+		repository, runID := r.JobsRun()
+		if kept, why = hs.keptCaches(ctx, r, repository, runID); why != "" {
 			d.Reason += "; " + why
 		}
 	}
@@ -62,7 +63,7 @@ func (hs *Hosts) apply(ctx context.Context, j *op.Recorder, r lifecycle.Record, 
 		next.Registration = token
 	}
 	if judged {
-		next.KeepCaches, next.Mirror = kept.names, kept.mirror
+		next.KeepCaches, next.Mirror, next.Unjudged = kept.names, kept.mirror, kept.unjudged
 	}
 	if err := hs.supplyToken(ctx, &next, d.Action); err != nil {
 		return r, err
@@ -283,6 +284,11 @@ func (hs *Hosts) prepare(ctx context.Context, j *op.Recorder, facts lifecycle.Fa
 			return d, err
 		}
 		j.RecordDecision(facts.Record, d)
+	}
+	if d.Judges {
+		if d, err = hs.judgeAgain(ctx, j, facts, d, now); err != nil {
+			return d, err
+		}
 	}
 	if d.Action == lifecycle.ActionStandBy {
 		d, err = hs.findStandby(ctx, facts.Record, d, now)

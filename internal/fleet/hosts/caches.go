@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/cache"
 	"github.com/remuda-ci/remuda/internal/logkey"
@@ -24,25 +25,26 @@ func (hs *Hosts) judges(r lifecycle.Record, a lifecycle.Action) bool {
 	return a == lifecycle.ActionRelease || a == lifecycle.ActionReturn && hs.Policy(r.Pool).DockerCache != ""
 }
 
-// keptCaches are the names of the caches that the host's run may change, and why, for the event of the release. It fails
+// keptCaches are the names of the caches that a run of the host may change, and why, for the event of the release. It fails
 // closed: what GitHub does not say in time is thrown away. GitHub is asked only in a pool with caches, and about a branch only if that matters.
-func (hs *Hosts) keptCaches(ctx context.Context, r lifecycle.Record) (kept keptCaches, why string) {
+func (hs *Hosts) keptCaches(ctx context.Context, r lifecycle.Record, repository, runID string) (kept keptCaches, why string) {
 	specs := hs.Pools[r.Pool].Caches
 	if len(specs) == 0 {
 		return kept, ""
 	}
-	repository, runID := r.JobsRun()
 	if runID == "" || hs.Sources == nil {
 		return kept, "its caches are thrown away: no run is known of its jobs"
 	}
 	ctx, cancel := context.WithTimeout(ctx, cachesBudget)
 	defer cancel()
 	verdict, err := hs.judgeCaches(ctx, specs, repository, runID)
+	hs.GitHubHealth.sawVerdict(err)
 	if err != nil {
 		if errors.Is(err, lifecycle.ErrNotFound) {
 			return kept, "its caches are thrown away: GitHub has no such run or branch"
 		}
 		hs.Log.Warn("caches of a run are thrown away", logkey.Instance, r.InstanceID, logkey.Repository, repository, logkey.Run, runID, logkey.Error, err)
+		kept.unjudged = hs.Policy(r.Pool).DockerCache != ""
 		return kept, "its caches are thrown away: GitHub did not say whose run it is"
 	}
 	for _, s := range specs {
@@ -71,6 +73,27 @@ func (hs *Hosts) mirror(ctx context.Context, r lifecycle.Record, specs []cache.S
 type keptCaches struct {
 	names  []string
 	mirror *lifecycle.Mirror
+	// unjudged: GitHub did not answer, and the host may yet outlive its run.
+	unjudged bool
+}
+
+// judgeAgain asks GitHub once more about a run that it did not judge at the release of its host, and decides again if it answers. The answer is for
+// this decision alone: what the run has left is deleted already.
+func (hs *Hosts) judgeAgain(ctx context.Context, j *op.Recorder, facts lifecycle.Facts, d lifecycle.Decision, now time.Time) (lifecycle.Decision, error) {
+	if hs.GitHubHealth.VerdictsUnknown(now) {
+		return d, nil
+	}
+	repository, runID := facts.Record.RunBefore()
+	kept, _ := hs.keptCaches(ctx, facts.Record, repository, runID)
+	if kept.unjudged {
+		return d, nil
+	}
+	facts.Record.KeepCaches, facts.Record.Unjudged = kept.names, false
+	d, err := hs.decideUnderHold(ctx, facts, now)
+	if err == nil {
+		j.RecordDecision(facts.Record, d)
+	}
+	return d, err
 }
 
 // cacheVerdict is what is kept and thrown away, with the last reason for each.

@@ -101,12 +101,21 @@ type GitHubHealth struct {
 	lost outage
 	// lostRun is the same for the reads of runs, for explanations alone: hosts can be had without them.
 	lostRun outage
+	// lostVerdict is the same for what is asked of a run when its host is released. A host that waits for it keeps no other waiting.
+	lostVerdict outage
 }
 
 // outage is when calls failed, since the last that went well. None did: the zero value.
 type outage struct{ first, last time.Time }
 
 func (o outage) is(now time.Time) bool { return !o.last.IsZero() && now.Sub(o.last) < awayFor }
+
+func (o *outage) note(now time.Time) {
+	if !o.is(now) {
+		o.first = now
+	}
+	o.last = now
+}
 
 // Step notes the time of a step.
 func (w *GitHubHealth) Step(now time.Time) {
@@ -120,10 +129,7 @@ func (w *GitHubHealth) saw(err error, lost *outage) {
 	defer w.mu.Unlock()
 	switch {
 	case errors.Is(err, lifecycle.ErrUnavailable):
-		if !lost.is(w.now) {
-			lost.first = w.now
-		}
-		lost.last = w.now
+		lost.note(w.now)
 	case err == nil, errors.Is(err, lifecycle.ErrNotFound), errors.Is(err, lifecycle.ErrBusy):
 		*lost = outage{}
 	}
@@ -147,6 +153,24 @@ func (w *GitHubHealth) RunsUnknown(now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.lostRun.is(now)
+}
+
+// sawVerdict notes whether GitHub said in time what a run was started by.
+func (w *GitHubHealth) sawVerdict(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err == nil || errors.Is(err, lifecycle.ErrNotFound) {
+		w.lostVerdict = outage{}
+		return
+	}
+	w.lostVerdict.note(w.now)
+}
+
+// VerdictsUnknown reports whether GitHub did not say so just now.
+func (w *GitHubHealth) VerdictsUnknown(now time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.lostVerdict.is(now)
 }
 
 // watchedGitHub notes the outcome of the calls without which no host can be had.

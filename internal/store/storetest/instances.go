@@ -50,7 +50,7 @@ func fullRecord(hostKey string) lifecycle.Record {
 			MemoryMiB: 4096, Arch: "x64", Zone: "local-a",
 		},
 		Labels: []string{"gpu", "fast"}, TrustKey: repository, Uses: 4, TemplateVersion: "7",
-		LastRun: "40", KeepCaches: []string{"go", "npm"}, Mirror: &lifecycle.Mirror{URL: "https://github.com/acme/app.git", Branch: "main", Token: secret, ExpiresAt: at(5)},
+		LastRun: "40", KeepCaches: []string{"go", "npm"}, Unjudged: true, Mirror: &lifecycle.Mirror{URL: "https://github.com/acme/app.git", Branch: "main", Token: secret, ExpiresAt: at(5)},
 		DropCaches: "00000000000000bb:17:1772000000", ThrowCaches: []string{"00000000000000cc"}, Caches: "00000000000000aa:17:1772000000",
 		Arrival: &arrival.Arrival{
 			Wait: arrival.Wait{QueuedAt: at(15), Held: "acme has 3 of 3 hosts", HeldBy: "quota"}, AskedAt: at(16), At: at(17), Missed: []arrival.Miss{arrival.MissTrust},
