@@ -75,7 +75,7 @@ func (c config) hostOptions(s system, assignment int64) host.Options {
 		InstanceID: c.InstanceID, Dir: c.Directory, Program: s.program, Distribution: c.Runner.Distribution,
 		PreRunner: c.PreRunner.Script, PreRunnerLimit: c.PreRunner.Timeout, Env: c.Runner.Env, Config: c.Path,
 		Caches:      c.caches(),
-		ArchivesURL: c.ArchivesURL, MinimumFree: c.minimumFree(), JobSummary: c.Runner.JobSummary, StandbyWait: standbyWait, Version: telemetry.Version,
+		ArchivesURL: c.ArchivesURL, MinimumFree: c.minimumFree(), MinimumFreeFiles: leastInodes, JobSummary: c.Runner.JobSummary, StandbyWait: standbyWait, Version: telemetry.Version,
 		Systemd: c.systemd(s, assignment, log.Named("reset")), Logger: log.Named("host"),
 	}
 }

@@ -28,7 +28,7 @@ func (h *Host) cacheStore() *cachestore.Store {
 	}
 	mechanism, owner := h.layout.views()
 	s, err := cachestore.New(cachestore.Options{
-		Dir: h.path(cachesDir), Owner: owner, BootID: h.bootID, Mechanism: mechanism, MinimumFree: h.o.MinimumFree,
+		Dir: h.path(cachesDir), Owner: owner, BootID: h.bootID, Mechanism: mechanism, MinimumFree: h.o.MinimumFree, MinimumFreeFiles: h.o.MinimumFreeFiles,
 		Fill: h.fillCache, Lender: h.lender(), Logger: h.log.Named("caches"),
 	})
 	if err != nil {

@@ -140,6 +140,24 @@ func TestCachesOutliveARun(t *testing.T) {
 	b.endRun(true)
 }
 
+// TestCachesLeaveBeforeTheHost: while its disk has too little room a host deletes its caches, and only then is it given up.
+func TestCachesLeaveBeforeTheHost(t *testing.T) {
+	t.Parallel()
+	b := newCachingBed(t, goCache)
+	b.runWith("acme/app")
+	b.check(os.WriteFile(b.path(inCache), []byte("trusted"), 0o644))
+	b.endRun(true)
+	b.options.MinimumFree = 1 << 62
+	b.reopen()
+	s := b.clean(9)
+	if s.Cleaned.Phase != agent.PhaseFailed || !strings.Contains(s.Cleaned.Detail, "MiB are free") {
+		t.Fatalf("cleaned: %+v", s.Cleaned)
+	}
+	if _, err := os.Lstat(b.path("caches/" + goCache.Key("acme/app"))); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the host is given up, and its cache is there: %v", err)
+	}
+}
+
 // TestCachesBeyondTheMost: the report of a clean host has all of its caches, also when the last run made one too many.
 func TestCachesBeyondTheMost(t *testing.T) {
 	t.Parallel()

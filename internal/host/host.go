@@ -72,6 +72,8 @@ type Options struct {
 	ArchivesURL string
 	// MinimumFree is the disk space that a clean host must have, in bytes.
 	MinimumFree uint64
+	// MinimumFreeFiles is how many more files must fit on the disk: caches leave until they do.
+	MinimumFreeFiles uint64
 	// JobSummary has the introduction of the host in the summary of each job too.
 	JobSummary bool
 	// Version is that of agentd, for the statements of resets.

@@ -12,7 +12,7 @@ import (
 )
 
 // Evict deletes caches that were not used for as long as they are kept, those beyond MaxCaches, and, while less than MinimumFree is free on the disk,
-// one after the other, the one that was used last at the end. It is to be called when no run has a view.
+// or fewer files than MinimumFreeFiles fit there, one after the other, the one that was used last at the end. It is to be called when no run has a view.
 func (s *Store) Evict(now time.Time) error {
 	held, err := s.Held()
 	if err != nil {
@@ -39,14 +39,13 @@ func (s *Store) Evict(now time.Time) error {
 
 func (s *Store) makeRoom(held []Held) error {
 	for len(held) > 0 {
-		free, needed, err := s.room()
-		if err != nil || free >= needed {
+		lacks, err := s.lacksRoom()
+		if err != nil || lacks == "" {
 			return err
 		}
 		last := held[len(held)-1]
 		held = held[:len(held)-1]
-		reason := fmt.Sprintf("%d MiB are free on the disk and %d are needed", free>>20, needed>>20)
-		if err := s.evict(last, reason); err != nil {
+		if err := s.evict(last, lacks); err != nil {
 			return err
 		}
 	}
@@ -58,22 +57,28 @@ func (s *Store) evict(h Held, reason string) error {
 	return s.Remove(h.Key)
 }
 
-// room is what the user of jobs may still write on the disk of the store, and what must be free there, in bytes. The rest of the host needs nothing of
-// a volume that the caches have for themselves, so there a tenth is left for what runs change.
-func (s *Store) room() (free, needed uint64, err error) {
+// lacksRoom says what the disk of the store lacks; empty: nothing. The rest of the host needs nothing of a volume that the caches have for themselves, so
+// there a tenth is left for what runs change.
+func (s *Store) lacksRoom() (string, error) {
 	var disk unix.Statfs_t
 	if err := unix.Statfs(s.o.Dir, &disk); err != nil {
-		return 0, 0, fmt.Errorf("read free space of %s: %w", s.o.Dir, err)
+		return "", fmt.Errorf("read free space of %s: %w", s.o.Dir, err)
 	}
 	own, err := s.hasVolume()
 	if err != nil {
-		return 0, 0, err
+		return "", err
 	}
-	needed = s.o.MinimumFree
+	free, needed, files := disk.Bavail*uint64(disk.Bsize), s.o.MinimumFree, s.o.MinimumFreeFiles
 	if own {
-		needed = disk.Blocks * uint64(disk.Bsize) / 10
+		needed, files = disk.Blocks*uint64(disk.Bsize)/10, disk.Files/10
 	}
-	return disk.Bavail * uint64(disk.Bsize), needed, nil
+	switch {
+	case free < needed:
+		return fmt.Sprintf("%d MiB are free on the disk and %d are needed", free>>20, needed>>20), nil
+	case disk.Files > 0 && disk.Ffree < files: // btrfs counts none
+		return fmt.Sprintf("%d more files fit on the disk and %d are needed", disk.Ffree, files), nil
+	}
+	return "", nil
 }
 
 // hasVolume reports whether the store is on another file system than the directory that it is in.

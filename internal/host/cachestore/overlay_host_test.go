@@ -44,6 +44,64 @@ func TestEvictionFromAVolume(t *testing.T) {
 	}
 }
 
+// TestEvictionInOrder: while the volume lacks room, for bytes or for files, the cache that was used longest ago leaves first, and those stay that need not leave.
+func TestEvictionInOrder(t *testing.T) {
+	for name, full := range map[string]struct {
+		volume string
+		// each of three caches has so many files of this size, and one more has these.
+		files, size         int
+		moreFiles, moreSize int
+	}{
+		"bytes": {"size=40m", 1, 10 << 20, 1, 7 << 20},
+		"files": {"size=40m,nr_inodes=400", 100, 1, 45, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, Overlay{})
+			if err := unix.Mount("tmpfs", w.o.Dir, "tmpfs", 0, full.volume); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = unix.Unmount(w.o.Dir, unix.MNT_DETACH) })
+			keep := func(key string, files, size int) {
+				w.cache.Key = key
+				w.attach()
+				for n := range files {
+					w.write(fmt.Sprint(n), strings.Repeat("x", size))
+				}
+				w.mustCommit()
+			}
+			now := time.Now()
+			for i, key := range []string{"000000000000000a", "000000000000000b", "000000000000000c"} {
+				keep(key, full.files, full.size)
+				used := now.Add(time.Duration(i-10) * time.Second)
+				if key == "000000000000000a" { // the first that was made is not the first that leaves
+					used = now.Add(-time.Second)
+				}
+				if err := os.Chtimes(w.path(key, currentFile), used, used); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := w.Evict(now); err != nil {
+				t.Fatal(err)
+			}
+			if held, err := w.Held(); err != nil || len(held) != 3 {
+				t.Fatalf("with room enough it has %+v, %v", held, err)
+			}
+			keep("000000000000000d", full.moreFiles, full.moreSize)
+			if err := w.Evict(now); err != nil {
+				t.Fatal(err)
+			}
+			var keys []string
+			held, err := w.Held()
+			for _, h := range held {
+				keys = append(keys, h.Key)
+			}
+			if want := []string{"000000000000000d", "000000000000000a", "000000000000000c"}; err != nil || !slices.Equal(keys, want) {
+				t.Fatalf("it has %q, %v; want %q", keys, err, want)
+			}
+		})
+	}
+}
+
 // TestViewOfAnotherBoot: a job of an earlier boot has led the target of its view to a mount elsewhere, which stays.
 func TestViewOfAnotherBoot(t *testing.T) {
 	w := newWorld(t, Overlay{})

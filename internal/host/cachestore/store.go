@@ -36,7 +36,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/tree"
 )
 
-// Options configure a store. All are required, except Fill, Lender and Logger.
+// Options configure a store. All are required, except MinimumFree, MinimumFreeFiles, Fill, Lender and Logger.
 type Options struct {
 	// Dir is the directory of the store. It is made if it is missing.
 	Dir string
@@ -48,6 +48,8 @@ type Options struct {
 	Mechanism Mechanism
 	// MinimumFree is what Evict keeps free on the disk, in bytes. On a volume of its own it is a tenth of that.
 	MinimumFree uint64
+	// MinimumFreeFiles is how many more files must fit on the disk. On a volume of its own it is a tenth of those that it can have.
+	MinimumFreeFiles uint64
 	// Fill adds files to the read-only cache of a name, in a directory below which none is yet. What Below has may not be added, except with
 	// Filled.Whole or where a file takes the place of another. After an error what is there is kept: each file must be whole. It is required if there
 	// is such a cache.
