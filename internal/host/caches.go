@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -170,7 +171,7 @@ func (h *Host) settleCaches(keep []string) (kept []string, err error) {
 		return nil, h.emptyCaches()
 	}
 	if len(keep) > 0 {
-		if err := s.Hide(); err != nil {
+		if err := errors.Join(s.Hide(), s.Trim(keep)); err != nil {
 			return nil, err
 		}
 	} else if err := s.Discard(); err != nil {

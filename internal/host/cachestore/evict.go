@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/remuda-ci/remuda/internal/logkey"
+	"github.com/remuda-ci/remuda/internal/tree"
 )
 
 // Evict deletes caches that were not used for as long as they are kept, those beyond MaxCaches, and, while less than MinimumFree is free on the disk,
@@ -35,6 +37,41 @@ func (s *Store) Evict(now time.Time) error {
 		}
 	}
 	return s.makeRoom(kept)
+}
+
+// Trim deletes, while the disk lacks room, the views that a commit of these names keeps in no case: no cache leaves to make room for them. It is to be
+// called before Evict, when no run sees a view.
+func (s *Store) Trim(names []string) error {
+	for _, c := range s.loadView().Caches {
+		lacks, err := s.lacksRoom()
+		if err != nil || lacks == "" {
+			return err
+		}
+		reason := s.notKept(c, names)
+		if reason == nil {
+			continue
+		}
+		s.log.Info("view deleted", logkey.Cache, c.Name, logkey.CacheKey, c.Key, logkey.Reason, fmt.Sprintf("%s; %s", reason, lacks))
+		if err := tree.Remove(s.path(viewDir, c.Key)); err != nil {
+			return fmt.Errorf("delete the view of cache %s: %w", c.Name, err)
+		}
+	}
+	return nil
+}
+
+// notKept says why a commit of these names would not keep a view, as far as is known before it; nil: it may.
+func (s *Store) notKept(c attached, names []string) error {
+	switch {
+	case !slices.Contains(names, c.Name):
+		return errors.New("it is not to be kept")
+	case c.adds(): // it is measured without what the run did not add
+		return nil
+	}
+	var refusal *RefusedError
+	if err := s.measureAll(c); errors.As(err, &refusal) {
+		return refusal
+	}
+	return nil // another error is the commit's to report
 }
 
 func (s *Store) makeRoom(held []Held) error {

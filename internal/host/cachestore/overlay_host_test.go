@@ -102,6 +102,63 @@ func TestEvictionInOrder(t *testing.T) {
 	}
 }
 
+// TestFullVolume: a run that fills the volume of the caches, down to its last file, takes none of them along, whether it may write or not.
+func TestFullVolume(t *testing.T) {
+	fills := map[string]func(w *world) error{
+		"bytes": func(w *world) error { return os.WriteFile(w.at("big"), make([]byte, 64<<20), 0o644) },
+		"files": func(w *world) (err error) {
+			for n := 0; err == nil; n++ {
+				err = os.WriteFile(w.at(fmt.Sprint(n)), nil, 0o644)
+			}
+			return err
+		},
+	}
+	ends := map[string]func(w *world) error{
+		"may not write": func(w *world) error { return w.Discard() },
+		"may write":     func(w *world) error { return errors.Join(w.Hide(), w.Trim([]string{w.cache.Name})) },
+		"may write another": func(w *world) error {
+			w.cache.Size = 1 << 40
+			return errors.Join(w.Hide(), w.Trim([]string{"another"}))
+		},
+	}
+	for filled, fill := range fills {
+		for ended, end := range ends {
+			t.Run(filled+" "+ended, func(t *testing.T) {
+				w := newWorld(t, Overlay{})
+				if err := unix.Mount("tmpfs", w.o.Dir, "tmpfs", 0, "size=40m,nr_inodes=400"); err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = unix.Unmount(w.o.Dir, unix.MNT_DETACH) })
+				w.cache.Size, mostFiles = 20<<20, 100
+				t.Cleanup(func() { mostFiles = MaxFiles })
+				w.attach()
+				w.write("good", "1")
+				w.mustCommit()
+				w.attach()
+				if err := fill(w); !errors.Is(err, unix.ENOSPC) {
+					t.Fatalf("the volume is not full: %v", err)
+				}
+				if err := errors.Join(end(w), w.Evict(time.Now())); err != nil {
+					t.Fatal(err)
+				}
+				if ended == "may write" {
+					if o := w.commit(); o.Committed {
+						t.Fatalf("%+v", o)
+					}
+				}
+				if err := w.Discard(); err != nil {
+					t.Fatal(err)
+				}
+				w.attach()
+				w.wantTree(map[string]string{"good": "1"})
+				if err := w.Discard(); err != nil { // before its volume goes
+					t.Fatal(err)
+				}
+			})
+		}
+	}
+}
+
 // TestViewOfAnotherBoot: a job of an earlier boot has led the target of its view to a mount elsewhere, which stays.
 func TestViewOfAnotherBoot(t *testing.T) {
 	w := newWorld(t, Overlay{})
