@@ -3,6 +3,7 @@ package fleet_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/fleet"
@@ -143,4 +144,53 @@ func TestDroppedCacheOfDocker(t *testing.T) {
 			t.Errorf("after its run the host is %s", r.Condition())
 		}
 	})
+}
+
+// TestARunThatLeavesAStartingHost: no other run gets a host whose machine was started for a run that may not write. Its job may have been root there, and kept
+// the host from being heard. Where the cloud had no capacity no job was there.
+func TestARunThatLeavesAStartingHost(t *testing.T) {
+	push := cache.Source{Event: "push", Branch: "main", SHA: "a1", RepositoryID: 7, HeadRepositoryID: 7}
+	for name, tt := range map[string]struct {
+		event string
+		short bool
+		ends  bool
+	}{
+		"a push to a protected branch":   {"push", false, false},
+		"a pull request":                 {"pull_request", false, true},
+		"a pull request and no capacity": {"pull_request", true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &sources{run: push, branch: cache.Branch{Has: true, Protected: true}}
+			synctest.Test(t, func(t *testing.T) {
+				w, ctx := newWorld(t, stops(1), withDocker(s)), t.Context()
+				r := w.stopOne(ctx)
+				s.run.Event = tt.event
+				w.compute.SetStartShort(tt.short)
+				p, err := w.fleet.NewProvision(demand("next", "q", 1))
+				if err != nil {
+					t.Fatal(err)
+				}
+				started := func() bool {
+					got := w.record(r.HostKey)
+					return got.Starting() && !tt.short || got.Stopped() && got.Assignment > r.Assignment
+				}
+				for !started() {
+					next, err := p.Step(ctx, time.Now())
+					if err != nil {
+						t.Fatal(err)
+					}
+					time.Sleep(next.Wait)
+				}
+				w.releaseQuietly(ctx, "next")
+				for range 3 {
+					time.Sleep(10 * time.Second)
+					w.sweepOnce(ctx, w.fleet.NewDueSweep())
+				}
+				got := w.record(r.HostKey)
+				if ended := got.State == lifecycle.StateTerminated; ended != tt.ends || !ended && (!got.Stopped() || got.Retiring) {
+					t.Errorf("the host is %s, retiring %t: %s", got.Condition(), got.Retiring, got.Reason)
+				}
+			})
+		})
+	}
 }

@@ -1,6 +1,7 @@
 package lifecycle_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -93,6 +94,25 @@ func TestADroppedCacheOfDocker(t *testing.T) {
 		}
 		if _, ok := r.DropCache(spec, "acme/app"); ok {
 			t.Errorf("%s: it goes on", name)
+		}
+	}
+}
+
+// TestJudged: a host that is stopped again after a run that may change nothing gets no other.
+func TestJudged(t *testing.T) {
+	stopped, released := stoppedHost(t, true), releasedClean(t).Record
+	for name, tt := range map[string]struct {
+		r        lifecycle.Record
+		keep     []string
+		retiring bool
+	}{
+		"stopped, and may":      {stopped, []string{"images"}, false},
+		"stopped, and may not":  {stopped, nil, true},
+		"released, and may":     {released, []string{"images"}, false},
+		"released, and may not": {released, nil, false},
+	} {
+		if r := tt.r.Judged(tt.keep, nil); r.Retiring != tt.retiring || !slices.Equal(r.KeepCaches, tt.keep) || r.Startable(now, 0) != (tt.r.Startable(now, 0) && !tt.retiring) {
+			t.Errorf("%s: keeps %q, retiring %t: %s", name, r.KeepCaches, r.Retiring, r.RetiringReason)
 		}
 	}
 }

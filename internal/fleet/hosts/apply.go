@@ -47,7 +47,7 @@ func (hs *Hosts) apply(ctx context.Context, j *op.Recorder, r lifecycle.Record, 
 		d.Standby, token = hs.newStandby(ctx, r)
 	}
 	var kept keptCaches
-	judged := hs.judges(r, d.Action)
+	judged := hs.judges(r, d)
 	if judged {
 		var why string
 		repository, runID := r.JobsRun()
@@ -63,7 +63,8 @@ func (hs *Hosts) apply(ctx context.Context, j *op.Recorder, r lifecycle.Record, 
 		next.Registration = token
 	}
 	if judged {
-		next.KeepCaches, next.Mirror, next.Unjudged = kept.names, kept.mirror, kept.unjudged
+		next = next.Judged(kept.names, kept.mirror)
+		next.Unjudged = kept.unjudged && next.Releasing()
 	}
 	if err := hs.supplyToken(ctx, &next, d.Action); err != nil {
 		return r, err

@@ -19,10 +19,19 @@ import (
 // are thrown away rather than that.
 const cachesBudget = 3 * time.Second
 
-// judges reports whether an action asks whether the host's run may change its caches. A run that leaves before its host was ready has left nothing in
-// views. But it may have been root where the pool has a cache of docker, and then the host ends after it, unless the run may write.
-func (hs *Hosts) judges(r lifecycle.Record, a lifecycle.Action) bool {
-	return a == lifecycle.ActionRelease || a == lifecycle.ActionReturn && hs.Policy(r.Pool).DockerCache != ""
+// judges reports whether a decision asks whether the host's run may change its caches. A run that leaves before its host was ready has left nothing in
+// views. But it may have been root where the pool has a cache of docker, and then the host ends after it, unless the run may write. So it is with a run that
+// leaves before the machine of its host is known to have started: its job may have kept the agent from saying so. Without capacity the cloud says that it has not.
+func (hs *Hosts) judges(r lifecycle.Record, d lifecycle.Decision) bool {
+	switch d.Action {
+	case lifecycle.ActionRelease:
+		return true
+	case lifecycle.ActionReturn:
+		return hs.Policy(r.Pool).DockerCache != ""
+	case lifecycle.ActionStop:
+		return hs.Policy(r.Pool).DockerCache != "" && r.Starting() && d.Code != lifecycle.ReasonNoCapacity
+	}
+	return false
 }
 
 // keptCaches are the names of the caches that a run of the host may change, and why, for the event of the release. It fails
