@@ -124,7 +124,8 @@ type Record struct {
 	LostBy *LostRun `json:"left,omitempty"`
 
 	// KeepCaches are the names of the caches that become what the last run made of its views. The release writes it, and it holds for the
-	// assignment that the release made alone. The views of all others are thrown away.
+	// assignment that the release made alone. The views of all others are thrown away. Where no run has left the host, it is the cache of docker: see
+	// keepImages.
 	KeepCaches []string `json:"keepCaches,omitempty"`
 	// Unjudged: GitHub did not say at the release whether the run may write the pool's cache of docker. It is asked again when the host is clean.
 	Unjudged bool `json:"unjudged,omitempty"`

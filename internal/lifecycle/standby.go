@@ -170,15 +170,25 @@ func (r *Record) leaveStandby(d Decision, now time.Time, p Policy) {
 	r.PooledAt, r.RestingAt = time.Time{}, time.Time{}
 	r.unassign(now)
 	r.StandbyFailed = d.StandbyFailed
+	r.keepImages(p)
 	r.startRelease(now, p)
 }
 
 // reregister has a claimed host register for its run after all, because the registration that it waited with cannot be used. It is
 // a new assignment, so that no signal of the old registration counts.
 func (r *Record) reregister(now time.Time, p Policy) {
+	r.keepImages(p)
 	r.Standby = &Standby{Assignment: r.Standby.Assignment, Discarded: true}
 	r.Assignment++
 	r.RunnerName = RunnerName(r.Assignment, r.InstanceID)
 	r.Threshold = now.Add(p.ClaimTimeout)
 	r.DueAt = r.Threshold
+}
+
+// keepImages has the next clean-up keep what runs have left in docker. No run leaves the host with it: the host gives up the registration with which it waited
+// for one. It has no views of other caches then. A run that has claimed the host is judged when it leaves.
+func (r *Record) keepImages(p Policy) {
+	if p.DockerCache != "" {
+		r.KeepCaches = []string{p.DockerCache}
+	}
 }

@@ -98,6 +98,20 @@ func TestADroppedCacheOfDocker(t *testing.T) {
 	}
 }
 
+// TestImagesStayWithARegistration: a hot host that gives up its registration cleans up, and no run has left it. So it keeps the images.
+func TestImagesStayWithARegistration(t *testing.T) {
+	for host, action := range map[string]lifecycle.Action{"pooled, hot": lifecycle.ActionLeaveStandby, "claimed, hot": lifecycle.ActionReregister} {
+		for _, name := range []string{"", "images"} {
+			f, p := scene{host: host, answer: "none", deadline: "ahead"}.facts()
+			p.DockerCache = name
+			r, err := lifecycle.Apply(f.Record, lifecycle.Decision{Action: action}, now, p)
+			if want := name != ""; err != nil || slices.Contains(r.KeepCaches, name) != want || !want && len(r.KeepCaches) > 0 {
+				t.Errorf("%s, with the cache %q: keeps %q, %v", action, name, r.KeepCaches, err)
+			}
+		}
+	}
+}
+
 // TestJudged: a host that is stopped again after a run that may change nothing gets no other.
 func TestJudged(t *testing.T) {
 	stopped, released := stoppedHost(t, true), releasedClean(t).Record
