@@ -39,19 +39,25 @@ func (l *life) keepCaches() {
 
 // dropCaches has operators drop caches of pools while the faults last.
 func (l *life) dropCaches() {
-	if !l.Caching {
+	if !l.Caching || l.imaging() && l.stopping() { // there a drop would leave hardly a host to start
 		return
 	}
-	const mean = 5 * time.Minute
+	mean := 5 * time.Minute
+	if l.imaging() { // each time all hosts leave
+		mean *= 3
+	}
 	var again func()
 	again = func() {
 		if !l.Chaos {
 			return
 		}
 		of := l.workload.repositories[l.Rand.IntN(len(l.workload.repositories))]
-		if l.Rand.IntN(2) == 0 {
+		switch {
+		case l.imaging():
+			l.dropCache("default", imagesName, of)
+		case l.Rand.IntN(2) == 0:
 			l.dropCache("default", "go", of)
-		} else {
+		default:
 			l.dropCache("owner", "tools", lifecycle.Owner(of))
 		}
 		l.After(l.Exp(mean, 5*mean), again)

@@ -56,7 +56,7 @@ func (l *life) drawWorkload() workload {
 // beginCallers starts new runs at random times while the faults last, as long as there are fewer machines than configured.
 func (l *life) beginCallers() {
 	mean := 6 * time.Minute / time.Duration(l.Config.Hosts)
-	if l.Hot {
+	if l.Hot || l.imaging() {
 		mean /= 2
 	}
 	var again func()
@@ -78,6 +78,7 @@ func (l *life) newRun() {
 	}}
 	l.Runs = append(l.Runs, r.Run)
 	r.provision()
+	r.jobAhead()
 	l.After(runLength, r.finish)
 	if l.Chance(engine.FaultSecondRequest) {
 		l.After(l.Exp(10*time.Second, time.Minute), r.provision)

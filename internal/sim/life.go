@@ -75,6 +75,7 @@ func (l *life) configure() {
 	l.stopIdle()
 	l.resetRoots()
 	l.poolJobs()
+	l.keepImages()
 	l.Pausing = l.pausing()
 	l.Metering = l.Config.Seed%meteringLives == 5
 }

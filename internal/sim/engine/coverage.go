@@ -133,6 +133,8 @@ const (
 	MarkToken          = "cache: a host had a token to fetch with"
 	MarkCacheDropped   = "cache: an operator dropped it"
 	MarkCacheSeen      = "cache: a run saw what an earlier one wrote"
+	MarkUntrustedRoot  = "cache: a run that may not write to that of docker was root"
+	MarkRootForges     = "cache: such a run stopped the agent and wrote its reports"
 	MarkTakeover       = "request: carried on by a sweep"
 	MarkLeak           = "machine: leaked, and ended by the cloud sweep"
 	MarkSelfEnded      = "host: ended itself"
@@ -151,7 +153,7 @@ const (
 var allMarks = []string{
 	MarkReady, MarkShort, MarkReleased, MarkReused, MarkBound, MarkJobDone, MarkRefused, MarkDrained, MarkAssigned,
 	MarkHotReady, MarkHookWaits, MarkUnclaimed, MarkClaimedWarm, MarkClaimedResting,
-	MarkCacheKept, MarkCacheThrown, MarkToken, MarkCacheDropped, MarkCacheSeen,
+	MarkCacheKept, MarkCacheThrown, MarkToken, MarkCacheDropped, MarkCacheSeen, MarkUntrustedRoot, MarkRootForges,
 	MarkTakeover, MarkLeak, MarkSelfEnded, MarkResumed, MarkRestarted, MarkOverlap,
 	MarkWorked, MarkWorkLost, MarkScaledIn, MarkPoolJob, MarkFound, MarkListed,
 }

@@ -3,6 +3,7 @@ package rules
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/cache"
@@ -23,7 +24,7 @@ func (w *Watcher) cachesWritten(l *history, before, after lifecycle.Record) {
 	if !w.Caching {
 		return
 	}
-	if before.RunID != "" && after.Releasing() {
+	if before.RunID != "" && (after.Releasing() || after.Stopped()) {
 		repository, run := before.JobsRun()
 		if run == "" { // the webhook that names the run of its job came with the release
 			repository, run = after.JobsRun()
@@ -76,19 +77,24 @@ func (w *Watcher) checkViews(h *world.Host, j *world.Job) {
 			switch {
 			case !shares(v.Spec.ScopeOf(), writer.Repository, j.Repository):
 				w.Broken(RuleForeignCache, "%s sees in the cache %s what run %s of %s wrote", j, v.Spec.Name, writer.ID, writer.Repository)
-			case w.dropped(h.Machine.Pool, v, writer) && !h.Hostile && !w.of(h.ID).wasReplaced():
+			case w.dropped(h.Machine.Pool, v, writer, w.of(h.ID).claimedAt) && !h.Hostile && !w.of(h.ID).wasReplaced():
 				w.Broken(RuleForeignCache, "%s sees in the cache %s what run %s wrote, and it was dropped since", j, v.Spec.Name, writer.ID)
-			case !w.Trusted(writer.Run):
+			case !w.Trusted(writer.Run) && writer.Run != (world.Run{Repository: j.Repository, ID: j.RunID}):
 				w.Broken(RuleForeignCache, "%s sees in the cache %s what run %s wrote, which may not", j, v.Spec.Name, writer.ID)
 			}
 		}
 	}
 }
 
-// dropped reports whether the cache was dropped between a write and the view that sees it. A host that was new then may have been on no list.
-func (w *Watcher) dropped(pool string, v *world.View, writer world.Writer) bool {
+// dropped reports whether the cache was dropped between a write and the view that sees it. A host that was new then may have been on no list. The run has the
+// host since a time.
+func (w *Watcher) dropped(pool string, v *world.View, writer world.Writer, since time.Time) bool {
 	at, ok := w.droppedAt[world.CacheDropped{Pool: pool, Key: v.Key}]
-	return ok && v.AttachedAt.After(at) && writer.At.Before(at.Add(-reuseLag))
+	seesSince := v.AttachedAt
+	if v.Spec.Holds == cache.HoldsDocker { // a run that has a host then keeps it with the images, until its end
+		seesSince = since
+	}
+	return ok && seesSince.After(at) && writer.At.Before(at.Add(-reuseLag))
 }
 
 func shares(scope cache.Scope, writer, reader string) bool {
@@ -99,22 +105,49 @@ func shares(scope cache.Scope, writer, reader string) bool {
 }
 
 // checkCleaned checks what became of the views of a host.
-func (w *Watcher) checkCleaned(h *world.Host, assignment int64, views []*world.View) {
-	l := w.of(h.ID)
+func (w *Watcher) checkCleaned(e world.CachesCleaned) {
+	h, assignment, l := e.Host, e.Assignment, w.of(e.Host.ID)
 	said, judged := l.verdicts[assignment]
-	for _, v := range views {
+	if e.Deleted && !judged && !h.Hostile && !l.wasReplaced() {
+		w.Broken(RuleLostCache, "%s deletes the images of runs in assignment %d, and has left no run", h.ID, assignment)
+	}
+	for _, v := range e.Views {
 		if len(v.Wrote) == 0 || h.Hostile || l.wasReplaced() {
 			continue
 		}
 		of := slices.Equal(v.Wrote, []world.Run{said.run})
 		may := judged && slices.Contains(said.names, v.Spec.Name)
 		switch {
+		case v.Kept && !judged && v.Spec.Holds == cache.HoldsDocker && slices.Equal(v.Wrote, w.presentRun(h.ID)):
+			// it registers again for the run that has it, which is judged when it leaves
 		case v.Kept && (!of || !may):
 			w.Broken(RuleStaleCommit, "%s keeps the cache %s of %v in assignment %d, whose release kept %v of run %s", h.ID, v.Spec.Name, v.Wrote, assignment, said.names, said.run.ID)
 		case !v.Kept && of && slices.Contains(said.still, v.Spec.Name):
 			w.Broken(RuleLostCache, "%s throws the cache %s of run %s away, which the release of assignment %d kept", h.ID, v.Spec.Name, said.run.ID, assignment)
 		case v.Kept:
 			w.Mark(engine.MarkCacheKept)
+		}
+	}
+}
+
+// presentRun is the run that has a host by its record; nil: none has.
+func (w *Watcher) presentRun(hostKey string) []world.Run {
+	r, err := w.Truth.Instance(engine.Background, hostKey)
+	if err != nil || r.RunID == "" {
+		return nil
+	}
+	return []world.Run{{Repository: r.Repository, ID: r.RunID}}
+}
+
+// checkRoots checks that a run gets no host on which an untrusted run was root: what that left there no clean-up finds.
+func (w *Watcher) checkRoots(r lifecycle.Record) {
+	m := w.Machines[r.InstanceID]
+	if m == nil || m.Host == nil || w.of(r.HostKey).wasReplaced() {
+		return
+	}
+	for _, root := range m.Host.Roots {
+		if !w.Trusted(root) {
+			w.Broken(RuleUntrustedRoot, "%s is given to run %s, and run %s was root on it, which may not write to its cache of docker", r.HostKey, r.RunID, root.ID)
 		}
 	}
 }

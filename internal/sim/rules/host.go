@@ -11,6 +11,7 @@ import (
 type history struct {
 	assignedAt time.Time // when its assignment last changed
 	forRun     bool      // that assignment is to a run
+	claimedAt  time.Time // when a run got it last, after its launch
 	readyAt    time.Time // when it last became running
 	maxRuntime time.Duration
 	readyFor   map[string]bool // requests

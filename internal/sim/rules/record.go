@@ -58,6 +58,9 @@ func (w *Watcher) recordWritten(before, after lifecycle.Record) {
 	}
 	if assigned {
 		l.assignedAt, l.forRun = w.Now, after.RunID != ""
+		if before.RunID != after.RunID && after.RunID != "" {
+			l.claimedAt = w.Now
+		}
 		w.checkLimits()
 	}
 	l.served(after)
@@ -104,6 +107,7 @@ func (w *Watcher) moved(l *history, before, after lifecycle.Record) {
 		w.Coverage.Actions[lifecycle.ActionStop]++
 		w.checkStopped(before, after)
 	case "claimed":
+		w.checkRoots(after)
 		if before.Stopped() {
 			w.Coverage.Actions[lifecycle.ActionStart]++
 			w.checkStarted(before, after)

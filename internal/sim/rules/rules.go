@@ -54,6 +54,7 @@ const (
 	RuleForeignCache    engine.Rule = "foreign cache"      // no job sees what a run wrote that it shares no cache with, or that may not write
 	RuleStaleCommit     engine.Rule = "stale commit"       // a view becomes a cache only if the release of its own run said so
 	RuleLostCache       engine.Rule = "lost cache"         // what a release keeps is kept, and the record of a pooled host has it
+	RuleUntrustedRoot   engine.Rule = "untrusted root"     // no run gets a host on which a run was root that may not write to its cache of docker
 	RuleForeignToken    engine.Rule = "foreign token"      // only the host of a run that may write has a token that reads, until it is clean
 	RuleStarved         engine.Rule = "starved"            // no request launches for the caches of idle hosts that it could have
 	RulePaused          engine.Rule = "paused"             // a paused pool gives out no host and launches none

@@ -33,7 +33,7 @@ func (w *Watcher) checkManySilent(l *history, before, after lifecycle.Record) {
 		at = read.At
 	}
 	quietAt := at.Add(-silence.Quiet(w.Pools[before.Pool].Policy.Silence) - world.MaxLag)
-	if l.reportedAt.IsZero() || l.reportedAt.After(quietAt) || !w.Now.Before(before.Threshold.Add(before.MaxRuntime)) {
+	if l.reportedAt.IsZero() || l.reportedAt.After(quietAt) || !w.Now.Add(clockSlack).Before(before.Threshold.Add(before.MaxRuntime)) {
 		return
 	}
 	quiet, all := 0, 0

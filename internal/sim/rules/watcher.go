@@ -118,7 +118,7 @@ func (w *Watcher) event(event any) {
 	case world.CacheDropped:
 		w.droppedAt[e] = w.Now
 	case world.CachesCleaned:
-		w.checkCleaned(e.Host, e.Assignment, e.Views)
+		w.checkCleaned(e)
 	case world.PoweringOff:
 		w.checkPowerOff(e.Host, e.Why)
 	case world.JobBegins:

@@ -94,12 +94,13 @@ func (h *Host) writeViews(j *Job) {
 
 // commit ends all views: those that the clean-up keeps, and that jobs wrote, become the caches. Then there is room again.
 func (h *Host) commit(c agent.CleanUp) {
-	w := h.World
+	w, kept := h.World, strings.Split(c.KeepCaches, ",")
+	deleted := h.deleteImages(kept)
 	for _, v := range h.Views() {
 		if len(v.Wrote) == 0 {
 			continue
 		}
-		if v.Kept = slices.Contains(strings.Split(c.KeepCaches, ","), v.Spec.Name); v.Kept {
+		if v.Kept = slices.Contains(kept, v.Spec.Name); v.Kept {
 			writers := slices.Clone(v.Sees)
 			for _, run := range v.Wrote {
 				writers = append(writers, Writer{run, w.Now})
@@ -108,7 +109,7 @@ func (h *Host) commit(c agent.CleanUp) {
 			w.Tell(h.ID, "cache kept", fmt.Sprintf("%s of %s", v.Spec.Name, v.Wrote[0].ID))
 		}
 	}
-	w.emit(CachesCleaned{h, c.Assignment, h.Views()})
+	w.emit(CachesCleaned{h, c.Assignment, h.Views(), deleted})
 	h.views = map[string]*View{}
 	keys := slices.SortedFunc(maps.Keys(h.caches), func(a, b string) int {
 		return cmp.Or(h.caches[b].usedAt.Compare(h.caches[a].usedAt), strings.Compare(a, b))

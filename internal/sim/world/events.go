@@ -118,6 +118,8 @@ type (
 		Host       *Host
 		Assignment int64
 		Views      []*View
+		// Deleted: docker's store had images of runs, and lost them.
+		Deleted bool
 	}
 	// CacheDropped is a cache that an operator dropped on all hosts of a pool.
 	CacheDropped struct{ Pool, Key string }

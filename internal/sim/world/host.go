@@ -45,6 +45,8 @@ type Host struct {
 	LastRun    string // whose job ran here last
 	Registered map[int64]bool
 	Cleaned    map[int64]bool
+	// Roots are the runs whose jobs were root on it, in lives with a cache of docker.
+	Roots []Run
 }
 
 func (w *World) newHost(m *Machine) {

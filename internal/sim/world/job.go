@@ -117,6 +117,7 @@ func (h *Host) judge(j *Job, r *Runner) {
 	}
 	w.emit(JobBegins{h, j})
 	h.writeViews(j)
+	h.becomeRoot(j)
 	w.Tell(h.ID, "job begins", j.Name)
 	if j.Begins != nil {
 		j.Begins(r)
