@@ -13,6 +13,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/agent"
 	"github.com/remuda-ci/remuda/internal/host"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/cache"
 )
 
 func (b *bed) clean(assignment int64) agent.Observed {
@@ -126,7 +127,11 @@ func TestCleanIsChecked(t *testing.T) {
 		do   func(b *bed)
 		want string
 	}{
-		"no disk space":   {func(o *host.Options) { o.MinimumFree = 1 << 62 }, func(*bed) {}, "MiB are free"},
+		"no disk space": {func(o *host.Options) { o.MinimumFree = 1 << 62 }, func(*bed) {}, "MiB are free"},
+		// As when the deletion takes longer than its limit: see tree.ErrBusy.
+		"views that cannot be deleted": {
+			func(o *host.Options) { o.Caches = []cache.Spec{goCache} }, func(b *bed) { b.write("caches/view.json/file", "", 0o644) }, "settle caches: discard caches",
+		},
 		"no distribution": {func(*host.Options) {}, func(b *bed) { b.check(os.RemoveAll(b.options.Distribution)) }, "renew runner"},
 	}
 	for name, test := range tests {

@@ -39,24 +39,63 @@ func (s *Store) Evict(now time.Time) error {
 	return s.makeRoom(kept)
 }
 
-// Trim deletes, while the disk lacks room, the views that a commit of these names keeps in no case: no cache leaves to make room for them. It is to be
-// called before Evict, when no run sees a view.
+// Trim deletes, while the disk lacks room, the views that a commit of these names keeps in no case: no cache leaves to make room for them. If all caches
+// that no view begins as could not make the room either, it deletes views too, since a commit keeps none whose cache had to leave. It is to be called
+// before Evict, when no run sees a view.
 func (s *Store) Trim(names []string) error {
-	for _, c := range s.loadView().Caches {
+	views := s.loadView().Caches
+	for _, c := range views {
 		lacks, err := s.lacksRoom()
-		if err != nil || lacks == "" {
+		if err != nil || !lacks.any() {
 			return err
 		}
 		reason := s.notKept(c, names)
 		if reason == nil {
 			continue
 		}
-		s.log.Info("view deleted", logkey.Cache, c.Name, logkey.CacheKey, c.Key, logkey.Reason, fmt.Sprintf("%s; %s", reason, lacks))
-		if err := tree.Remove(s.path(viewDir, c.Key)); err != nil {
-			return fmt.Errorf("delete the view of cache %s: %w", c.Name, err)
+		if err := s.deleteView(c, fmt.Sprintf("%s; %s", reason, lacks)); err != nil {
+			return err
+		}
+	}
+	return s.trimGreedy(views)
+}
+
+// trimGreedy deletes views until the caches that no view begins as could make the room that the disk lacks.
+func (s *Store) trimGreedy(views []attached) error {
+	others, err := s.takenWithout(views)
+	if err != nil {
+		return err
+	}
+	for _, c := range views {
+		lacks, err := s.lacksRoom()
+		if err != nil || lacks.bytes <= others.bytes && lacks.files <= others.files {
+			return err
+		}
+		if err := s.deleteView(c, fmt.Sprintf("all other caches together could not make the room; %s", lacks)); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+func (s *Store) deleteView(c attached, reason string) error {
+	s.log.Info("view deleted", logkey.Cache, c.Name, logkey.CacheKey, c.Key, logkey.Reason, reason)
+	if err := tree.Remove(s.path(viewDir, c.Key)); err != nil {
+		return fmt.Errorf("delete the view of cache %s: %w", c.Name, err)
+	}
+	return nil
+}
+
+// takenWithout is the room that the caches take which none of these views begins as.
+func (s *Store) takenWithout(views []attached) (taken room, err error) {
+	held, err := s.Held()
+	for _, h := range held {
+		if !slices.ContainsFunc(views, func(c attached) bool { return c.Key == h.Key }) {
+			taken.bytes += h.Bytes
+			taken.files += h.files
+		}
+	}
+	return taken, err
 }
 
 // notKept says why a commit of these names would not keep a view, as far as is known before it; nil: it may.
@@ -77,12 +116,12 @@ func (s *Store) notKept(c attached, names []string) error {
 func (s *Store) makeRoom(held []Held) error {
 	for len(held) > 0 {
 		lacks, err := s.lacksRoom()
-		if err != nil || lacks == "" {
+		if err != nil || !lacks.any() {
 			return err
 		}
 		last := held[len(held)-1]
 		held = held[:len(held)-1]
-		if err := s.evict(last, lacks); err != nil {
+		if err := s.evict(last, lacks.String()); err != nil {
 			return err
 		}
 	}
@@ -94,28 +133,44 @@ func (s *Store) evict(h Held, reason string) error {
 	return s.Remove(h.Key)
 }
 
-// lacksRoom says what the disk of the store lacks; empty: nothing. The rest of the host needs nothing of a volume that the caches have for themselves, so
-// there a tenth is left for what runs change.
-func (s *Store) lacksRoom() (string, error) {
+// room is some of a disk.
+type room struct{ bytes, files uint64 }
+
+// shortage is the room that a disk lacks.
+type shortage struct {
+	room
+	free, needed room
+}
+
+func (l shortage) any() bool { return l.room != room{} }
+
+func (l shortage) String() string {
+	if l.bytes > 0 {
+		return fmt.Sprintf("%d MiB are free on the disk and %d are needed", l.free.bytes>>20, l.needed.bytes>>20)
+	}
+	return fmt.Sprintf("%d more files fit on the disk and %d are needed", l.free.files, l.needed.files)
+}
+
+// lacksRoom returns what the disk of the store lacks. The rest of the host needs nothing of a volume that the caches have for themselves, so there a tenth
+// is left for what runs change.
+func (s *Store) lacksRoom() (shortage, error) {
 	var disk unix.Statfs_t
 	if err := unix.Statfs(s.o.Dir, &disk); err != nil {
-		return "", fmt.Errorf("read free space of %s: %w", s.o.Dir, err)
+		return shortage{}, fmt.Errorf("read free space of %s: %w", s.o.Dir, err)
 	}
 	own, err := s.hasVolume()
 	if err != nil {
-		return "", err
+		return shortage{}, err
 	}
-	free, needed, files := disk.Bavail*uint64(disk.Bsize), s.o.MinimumFree, s.o.MinimumFreeFiles
+	l := shortage{free: room{disk.Bavail * uint64(disk.Bsize), disk.Ffree}, needed: room{s.o.MinimumFree, s.o.MinimumFreeFiles}}
 	if own {
-		needed, files = disk.Blocks*uint64(disk.Bsize)/10, disk.Files/10
+		l.needed = room{disk.Blocks * uint64(disk.Bsize) / 10, disk.Files / 10}
 	}
-	switch {
-	case free < needed:
-		return fmt.Sprintf("%d MiB are free on the disk and %d are needed", free>>20, needed>>20), nil
-	case disk.Files > 0 && disk.Ffree < files: // btrfs counts none
-		return fmt.Sprintf("%d more files fit on the disk and %d are needed", disk.Ffree, files), nil
+	if disk.Files == 0 { // btrfs counts none
+		l.needed.files = 0
 	}
-	return "", nil
+	l.bytes, l.files = l.needed.bytes-min(l.free.bytes, l.needed.bytes), l.needed.files-min(l.free.files, l.needed.files)
+	return l, nil
 }
 
 // hasVolume reports whether the store is on another file system than the directory that it is in.

@@ -102,7 +102,8 @@ func TestEvictionInOrder(t *testing.T) {
 	}
 }
 
-// TestFullVolume: a run that fills the volume of the caches, down to its last file, takes none of them along, whether it may write or not.
+// TestFullVolume: a run that fills the volume of the caches, down to its last file, takes none of them along, whether it may write or not, and also if a cache may
+// have as much.
 func TestFullVolume(t *testing.T) {
 	fills := map[string]func(w *world) error{
 		"bytes": func(w *world) error { return os.WriteFile(w.at("big"), make([]byte, 64<<20), 0o644) },
@@ -121,40 +122,82 @@ func TestFullVolume(t *testing.T) {
 			return errors.Join(w.Hide(), w.Trim([]string{"another"}))
 		},
 	}
+	// More than the bounds of a cache, and less, so that a commit might keep it.
+	bounds := map[string]struct {
+		size  uint64
+		files int
+	}{"a cache has too much": {20 << 20, 100}, "a cache may have it": {64 << 20, MaxFiles}}
 	for filled, fill := range fills {
 		for ended, end := range ends {
-			t.Run(filled+" "+ended, func(t *testing.T) {
-				w := newWorld(t, Overlay{})
-				if err := unix.Mount("tmpfs", w.o.Dir, "tmpfs", 0, "size=40m,nr_inodes=400"); err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(func() { _ = unix.Unmount(w.o.Dir, unix.MNT_DETACH) })
-				w.cache.Size, mostFiles = 20<<20, 100
-				t.Cleanup(func() { mostFiles = MaxFiles })
-				w.attach()
-				w.write("good", "1")
-				w.mustCommit()
-				w.attach()
-				if err := fill(w); !errors.Is(err, unix.ENOSPC) {
-					t.Fatalf("the volume is not full: %v", err)
-				}
-				if err := errors.Join(end(w), w.Evict(time.Now())); err != nil {
-					t.Fatal(err)
-				}
-				if ended == "may write" {
-					if o := w.commit(); o.Committed {
-						t.Fatalf("%+v", o)
+			for bounded, bound := range bounds {
+				t.Run(filled+" "+ended+" "+bounded, func(t *testing.T) {
+					w := newWorld(t, Overlay{})
+					if err := unix.Mount("tmpfs", w.o.Dir, "tmpfs", 0, "size=40m,nr_inodes=400"); err != nil {
+						t.Fatal(err)
 					}
-				}
-				if err := w.Discard(); err != nil {
-					t.Fatal(err)
-				}
-				w.attach()
-				w.wantTree(map[string]string{"good": "1"})
-				if err := w.Discard(); err != nil { // before its volume goes
-					t.Fatal(err)
-				}
-			})
+					t.Cleanup(func() { _ = unix.Unmount(w.o.Dir, unix.MNT_DETACH) })
+					mine := w.cache
+					w.cache.Key = "000000000000000b" // of another repository
+					w.attach()
+					w.write("other", "1")
+					w.mustCommit()
+					w.cache = mine
+					w.cache.Size, mostFiles = bound.size, bound.files
+					t.Cleanup(func() { mostFiles = MaxFiles })
+					w.attach()
+					w.write("good", "1")
+					w.mustCommit()
+					w.attach()
+					if err := fill(w); !errors.Is(err, unix.ENOSPC) {
+						t.Fatalf("the volume is not full: %v", err)
+					}
+					if err := errors.Join(end(w), w.Evict(time.Now())); err != nil {
+						t.Fatal(err)
+					}
+					if ended == "may write" {
+						if o := w.commit(); o.Committed {
+							t.Fatalf("%+v", o)
+						}
+					}
+					if err := w.Discard(); err != nil {
+						t.Fatal(err)
+					}
+					if !w.Has("000000000000000b") {
+						t.Error("another cache left")
+					}
+					w.attach()
+					w.wantTree(map[string]string{"good": "1"})
+					if err := w.Discard(); err != nil { // before its volume goes
+						t.Fatal(err)
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestRoomForAView: a view that can be kept takes the room of caches that were used longer ago.
+func TestRoomForAView(t *testing.T) {
+	w := newWorld(t, Overlay{})
+	if err := unix.Mount("tmpfs", w.o.Dir, "tmpfs", 0, "size=40m"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(w.o.Dir, unix.MNT_DETACH) })
+	mine := w.cache
+	w.cache.Key = "000000000000000b"
+	w.attach()
+	w.write("other", strings.Repeat("x", 20<<20))
+	w.mustCommit()
+	w.cache = mine
+	for _, content := range []int{1, 18 << 20} {
+		w.attach()
+		w.write("a", strings.Repeat("y", content))
+		if err := errors.Join(w.Hide(), w.Trim([]string{w.cache.Name}), w.Evict(time.Now())); err != nil {
+			t.Fatal(err)
+		}
+		w.mustCommit()
+		if has := w.Has("000000000000000b"); has != (content == 1) {
+			t.Fatalf("after a view of %d bytes the other cache is there: %t", content, has)
 		}
 	}
 }

@@ -145,6 +145,7 @@ type Held struct {
 	Bytes               uint64
 	CommittedAt, UsedAt time.Time
 	keep                time.Duration
+	files               uint64
 }
 
 // state is the content of KEY/current.
@@ -175,6 +176,13 @@ type layer struct {
 func (s state) bytes() (sum uint64) {
 	for _, l := range s.Layers {
 		sum += l.Bytes
+	}
+	return sum
+}
+
+func (s state) files() (sum uint64) {
+	for _, l := range s.Layers {
+		sum += uint64(l.Files)
 	}
 	return sum
 }
@@ -245,7 +253,7 @@ func (s *Store) Held() ([]Held, error) {
 			continue
 		}
 		held = append(held, Held{
-			Key: key, Name: st.Name, Bytes: st.bytes(), CommittedAt: st.CommittedAt, UsedAt: info.ModTime(), keep: st.Keep,
+			Key: key, Name: st.Name, Bytes: st.bytes(), CommittedAt: st.CommittedAt, UsedAt: info.ModTime(), keep: st.Keep, files: st.files(),
 		})
 	}
 	slices.SortStableFunc(held, func(a, b Held) int { return b.UsedAt.Compare(a.UsedAt) })
