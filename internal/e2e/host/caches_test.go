@@ -4,6 +4,7 @@ package host_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -22,9 +23,16 @@ type cacheAttack struct {
 	// from is what its run comes from; a push to the default branch, whose runs may write, if it is empty.
 	from local.Origin
 	harm string
+	// refused: its run may write, and nothing of the cache that it attacks is kept.
+	refused bool
+	// nodes is how many files the volume of the caches has room for, beside those that are there; 0: as many as it is mounted with.
+	nodes int
 	// left prints what a later job finds of it, which is to be nothing.
 	left string
 }
+
+// keepsNothing reports whether the store is to be as it was before the attack.
+func (a cacheAttack) keepsNothing() bool { return a.refused || a.from != local.Origin{} }
 
 var ofFork = local.Origin{Event: "pull_request", HeadRepository: "mallory/shop"}
 
@@ -39,6 +47,9 @@ const broken = "the job could"
 
 // ofMounts prints the directories of the store that the mount of the cache names.
 const ofMounts = `sed -n 's/.*lowerdir=\([^,]*\),upperdir=\([^,]*\),.*/\1:\2/p' /proc/self/mountinfo | tr : '\n'`
+
+// fillNodes makes files in the cache until none fits on its volume.
+const fillNodes = `cd ~/go/pkg/mod; mkdir full; seq -f full/%g 1 20000 | xargs touch 2>&1 | grep -m 1 'No space left' || exit 1`
 
 // cacheAttacks each have a host, a cache and a run. None may change what the next run of a trusted branch began with, unless it is one itself
 // and leaves plain files, and none leaves a trace that a later job can find.
@@ -183,6 +194,60 @@ cd; mv "$ACTIONS_RUNNER_ACTION_ARCHIVE_CACHE" away 2>/dev/null && echo '` + brok
 		left: `cd "$ACTIONS_RUNNER_ACTION_ARCHIVE_CACHE"; test "$(cat actions_checkout/1.tar.gz)" = image || echo poison; ls actions_checkout/2.tar.gz actions_cache`,
 	},
 	{
+		name: "every file is read, touched, moved and deleted", from: ofFork,
+		harm: `set +e; for dir in ~/go/pkg/mod ~/hostedtoolcache ~/actionarchivecache; do
+find "$dir" -type f -exec cat {} + >/dev/null; find "$dir" -mindepth 1 -exec touch -ad @1 {} + -exec touch -md @2 {} + 2>/dev/null
+find "$dir" -mindepth 1 -exec chmod 777 {} + 2>/dev/null; find "$dir" -type f -exec ln {} {}.linked \; -exec mv {} {}.moved \; 2>/dev/null
+find "$dir" -type f -exec sh -c 'for f; do echo poison >>"$f"; done' - {} + 2>/dev/null; rm -rf "$dir"/* 2>/dev/null; mkdir -p "$dir/good" 2>/dev/null; true
+done
+test -d ~/go/pkg/mod/good || exit 1`,
+		left: "true",
+	},
+	{
+		name: "a race with the commit",
+		harm: `mkdir ~/go/pkg/mod/race
+cat >/dev/shm/racer.pl <<'end'
+use POSIX ();
+use Time::HiRes;
+$SIG{$_} = "IGNORE" for qw(TERM HUP INT);
+my ($n, $generation) = @ARGV;
+for (my $at = "$ENV{HOME}/go/pkg/mod/race/$n";;) {
+	$generation++;
+	if (open my $f, ">", "$at.new") { print $f "$generation ", Time::HiRes::time(), "\n"; close $f; rename "$at.new", $at }
+	if (open my $f, ">>", "$at.log") { print $f "$generation\n" x 100 }
+	my $child = fork // next; exit if $child;
+	POSIX::setsid();
+	$child = fork // next; exit if $child;
+	next if $generation % 20;
+	symlink "/usr/bin/perl", "/dev/shm/racer$n-$generation";
+	exec { "/dev/shm/racer$n-$generation" } "innocent$generation", "/dev/shm/racer.pl", $n, $generation;
+}
+end
+for n in 1 2 3 4; do ( setsid perl /dev/shm/racer.pl $n 0 </dev/null >/dev/null 2>&1 & ); done
+for n in 1 2 3 4; do until grep -q '^100$' ~/go/pkg/mod/race/$n.log; do sleep 0.1; done; done`,
+		left: `cd ~/go/pkg/mod/race; test -s 1.log || echo 'nothing is kept'; sha256sum * >/tmp/race; sleep 0.5; sha256sum --quiet -c /tmp/race
+pgrep -u runner -fa racer.pl | grep -v pgrep; ls -d /dev/shm/racer*`,
+	},
+	{
+		name: "the volume is filled with files", refused: true,
+		harm: `set +e; cd ~/go/pkg/mod; head -c 2G /dev/zero 2>&1 >full | grep 'No space left' || exit 1
+for n in $(seq 200); do head -c 100k /dev/zero >more$n; done 2>/dev/null; touch empty 2>/dev/null; true`,
+		left: "cd ~/go/pkg/mod; ls -d full more* empty",
+	},
+	{
+		name: "the volume has no room for another file", refused: true, nodes: 5000,
+		harm: fillNodes, left: "ls -d ~/go/pkg/mod/full",
+	},
+	{
+		name: "a fork leaves no room for another file", from: ofFork, nodes: 5000,
+		harm: fillNodes, left: "ls -d ~/go/pkg/mod/full",
+	},
+	{
+		name: "more files than a cache may have", refused: true,
+		harm: `cd ~/go/pkg/mod; for d in 1 2 3 4; do mkdir many$d; ( cd many$d; seq -f f%g 1 250000 | xargs -n 5000 -P 2 touch ); done`,
+		left: "ls -d ~/go/pkg/mod/many*",
+	},
+	{
 		name: "files that the next run cannot read", from: ofFork, harm: "chmod 0 ~/go/pkg/mod/good ~/go/pkg/mod ~/go", left: "true",
 	},
 }
@@ -194,7 +259,7 @@ Before=agentd.service
 What=tmpfs
 Where=/var/lib/remuda/caches
 Type=tmpfs
-Options=mode=0700,size=1g
+Options=mode=0700,size=256m,nr_inodes=1300k
 `
 
 // hasVolume gives a machine a volume of its own for caches.
@@ -234,6 +299,7 @@ func TestHostileCaches(t *testing.T) {
 			return // the next one would find what this one has left
 		}
 	}
+	t.Run("another repository on its host", func(t *testing.T) { s.as(t).cacheGuessed() })
 	t.Run("an operator drops it", func(t *testing.T) { s.as(t).cacheDropped(seed) })
 }
 
@@ -262,8 +328,13 @@ func (s *stage) cacheDropped(i *instance) {
 
 func (s *stage) cacheAttacked(i *instance, attack cacheAttack, first, second string) {
 	s.Helper()
+	before := i.store()
 	s.takesBack(i, first)
-	s.beginFrom(first, attack.from, job{"harm", attack.harm + "\necho \"" + harmed + "\""})
+	if attack.nodes > 0 {
+		i.sh(fmt.Sprintf("mount -o remount,nr_inodes=$(($(df --output=iused %s | tail -n 1) + %d)) %[1]s", storeDir, attack.nodes))
+		defer i.sh("mount -o remount,nr_inodes=1300k " + storeDir)
+	}
+	s.beginFrom(first, attack.from, job{"harm", listViews + "\necho listed\n" + attack.harm + "\necho \"" + harmed + "\""})
 	j := s.over(first, "harm")
 	if log := afterScript(j.Log); !strings.Contains(log, harmed) || strings.Contains(log, broken) {
 		s.Fatalf("the job came out as %q:\n%s", j.Conclusion, log)
@@ -271,9 +342,17 @@ func (s *stage) cacheAttacked(i *instance, attack cacheAttack, first, second str
 	if s.release(first).GetPooledCount() != 1 {
 		s.Fatalf("the host was withdrawn; it and its agent said:\n%s", i.lastJournal())
 	}
+	if lives, _ := i.try("pgrep", "-u", "runner", "-fa", "."); lives != "" { // it fails if there is none
+		s.Errorf("processes of jobs live in a clean host:\n%s", lives)
+	}
+	s.stored(i, before, attack)
 	s.takesBack(i, second)
-	s.beginFrom(second, local.Origin{Event: "pull_request"}, job{"look", "cat " + cached + "/good\n( " + attack.left + " ) 2>/dev/null || true\necho looked"})
-	found, _, _ := strings.Cut(s.succeeds(second, "look"), "looked")
+	s.beginFrom(second, local.Origin{Event: "pull_request"},
+		job{"look", "cat " + cached + "/good\n( " + attack.left + " ) 2>/dev/null || true\necho looked\n" + listViews + "\necho listed"})
+	found, views, _ := strings.Cut(s.succeeds(second, "look"), "looked")
+	if had, has := untilListed(afterScript(j.Log)), untilListed(views); attack.keepsNothing() && had != has {
+		s.Errorf("the views of a later job are\n%s\nand were\n%s", has, had)
+	}
 	if strings.TrimSpace(found) != trusted {
 		s.Errorf("a later job found:\n%s\nThe host said:\n%s", found, i.words("remuda-clean"))
 	}

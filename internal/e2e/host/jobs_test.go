@@ -49,7 +49,7 @@ func (s *stage) beginFrom(runID string, from local.Origin, jobs ...job) {
 			text.WriteString("          " + line)
 		}
 	}
-	_, err := s.github.StartRunFrom(s.ctx, repository, runID, text.String(), from)
+	_, err := s.github.StartRunFrom(s.ctx, s.repository, runID, text.String(), from)
 	check(s, err)
 }
 

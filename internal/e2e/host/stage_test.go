@@ -31,6 +31,7 @@ import (
 )
 
 const (
+	// repository is that of the runs, where a stage has no other.
 	repository = "acme/shop"
 	// within bounds whatever a test waits for; all take seconds.
 	within = 90 * time.Second
@@ -47,14 +48,23 @@ type stage struct {
 	fleet    remudav1.FleetServiceClient
 	github   *local.GitHub
 	url      string // of GitHub, for controld and the machines
-	controld *exec.Cmd
-	exited   chan struct{} // closed when controld has
+	// repository is that of the runs that the stage provisions and begins.
+	repository string
+	controld   *exec.Cmd
+	exited     chan struct{} // closed when controld has
 }
 
 // as is the stage in a subtest.
 func (s *stage) as(t testing.TB) *stage {
 	other := *s
 	other.TB = t
+	return &other
+}
+
+// of is the stage for runs of another repository.
+func (s *stage) of(repository string) *stage {
+	other := *s
+	other.repository = repository
 	return &other
 }
 
@@ -77,6 +87,7 @@ pools:
   rooted: {resource_classes: [large], standby: clean, idle_time: 1h, privileged: true}
   fleeting: {resource_classes: [large], standby: clean, idle_time: 5s}
   caching: {resource_classes: [large], standby: clean, idle_time: 1h, caches: [{name: go, paths: [~/go/pkg/mod], size_mib: 64, from: [main]}, {name: tools, holds: tools, size_mib: 64, from: [main]}, {name: actions, holds: actions, size_mib: 64, from: [main]}]}
+  shared: {resource_classes: [large], standby: clean, idle_time: 1h, reuse: same-owner, caches: [{name: go, paths: [~/go/pkg/mod], size_mib: 64, from: [main]}]}
   hot: {resource_classes: [large], standby: listening, idle_time: 1h}
   broken: {resource_classes: [large], pre_runner: %s}
 %stimeouts: {claim_margin: 1s}
@@ -111,7 +122,7 @@ func startStage(t testing.TB, layers []string, app *rsa.PrivateKey, change func(
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
 	w := newWorld(t)
-	s := &stage{TB: t, ctx: ctx, world: w, account: newAccount(t, w)}
+	s := &stage{TB: t, ctx: ctx, world: w, account: newAccount(t, w), repository: repository}
 	s.startGitHub()
 	s.startControld(s.configure(app))
 	s.machines = startMachinesOf(t, layers, s.account, w, change)
@@ -262,7 +273,7 @@ func (s *stage) tryToProvision(runID, pool string) (*remudav1.ProvisionResponse,
 		usage = remudav1.UsageClass_USAGE_CLASS_SPOT
 	}
 	return s.fleet.Provision(ctx, &remudav1.ProvisionRequest{
-		Repository: repository, RunId: runID, RequestId: "request-" + runID, Pool: pool, UsageClass: usage,
+		Repository: s.repository, RunId: runID, RequestId: "request-" + runID, Pool: pool, UsageClass: usage,
 		InstanceCount: proto.Int32(1), Timeout: durationpb.New(within),
 	})
 }
@@ -271,7 +282,7 @@ func (s *stage) release(runID string) *remudav1.ReleaseResponse {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.ctx, within)
 	defer cancel()
-	got, err := s.fleet.Release(ctx, &remudav1.ReleaseRequest{Repository: repository, RunId: runID, Wait: true})
+	got, err := s.fleet.Release(ctx, &remudav1.ReleaseRequest{Repository: s.repository, RunId: runID, Wait: true})
 	if err != nil {
 		s.Fatalf("release run %s: %v", runID, err)
 	}
