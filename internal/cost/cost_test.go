@@ -38,6 +38,7 @@ func TestThePage(t *testing.T) {
 			"sweeps, job pools":   func(t *testing.T) { m.jobs.looks, m.jobs.news, m.jobs.rest = measureJobSweeps(t) },
 			"hot hosts":           func(t *testing.T) { m.hot = measureHot(t) },
 			"hosts that rest":     func(t *testing.T) { m.resting = measureResting(t) },
+			"stopped hosts":       func(t *testing.T) { m.stopped = measureStopped(t) },
 			"caches":              func(t *testing.T) { m.caches = measureCaches(t) },
 			"warm pools":          func(t *testing.T) { m.policies.warm = measureWarm(t) },
 			"keeping costs":       func(t *testing.T) { m.keeping = measureKept(t) },
@@ -51,7 +52,7 @@ func TestThePage(t *testing.T) {
 		}
 	})
 	if t.Failed() || m.hours == nil || m.requests == nil || small.hosts == 0 || large.hosts == 0 || m.jobs.told == nil || m.jobs.rest == nil ||
-		len(m.hot) != len(hotHosts) || m.resting == nil || len(m.caches) != len(cachedClaims) || len(m.policies.warm) != len(freshHosts) || m.policies.services == nil || m.policies.work == nil || m.keeping.budgets.host.ReadUnits == 0 || m.keeping.pooled.without.Calls == nil {
+		len(m.hot) != len(hotHosts) || m.resting == nil || len(m.stopped) != len(stoppedHosts) || len(m.caches) != len(cachedClaims) || len(m.policies.warm) != len(freshHosts) || m.policies.services == nil || m.policies.work == nil || m.keeping.budgets.host.ReadUnits == 0 || m.keeping.pooled.without.Calls == nil {
 		t.Fatal("not all was measured")
 	}
 	m.sweeps[small.hosts], m.sweeps[large.hosts] = small, large
@@ -63,6 +64,7 @@ func TestThePage(t *testing.T) {
 	m.checkReleases(t)
 	m.checkSweeps(t)
 	m.checkHot(t)
+	m.checkStopped(t)
 	m.checkCaches(t)
 
 	got := m.page()

@@ -16,6 +16,7 @@ type measured struct {
 	requests []served
 	hot      []hot
 	resting  []restStep
+	stopped  []stopped
 	caches   []cached
 	sweeps   map[int]swept // by the number of hosts
 	jobs     poolJobs
@@ -59,6 +60,7 @@ func (m measured) page() string {
 	m.requestsPart(line)
 	m.hotPart(line)
 	m.restingPart(line)
+	m.stoppedPart(line)
 	m.cachesPart(line)
 	m.sweepsPart(line)
 	m.jobPoolsPart(line)
@@ -95,7 +97,7 @@ Prices:
 	}
 	line(`
 Region %s, looked up on %s; change them in [prices.go](../internal/cost/prices.go). Calls to EC2, ECS, STS, IAM and the instance
-metadata are free. Not counted: storage and backups of tables, the free tier, retries, and [statements](agentd.md#the-statement-of-a-reset): no call more, and about 4 write units a release. Traffic, disks and addresses are counted in [whole bills](#whole-bills) alone.`, prices.Region, prices.Date)
+metadata are free. Not counted: storage and backups of tables, the free tier, retries, and [statements](agentd.md#the-statement-of-a-reset): no call more, and about 4 write units a release. Traffic, disks and addresses are counted in [whole bills](#whole-bills), and disks of [stopped hosts](#stopped-hosts), alone.`, prices.Region, prices.Date)
 }
 
 func (m measured) hoursPart(line liner) {

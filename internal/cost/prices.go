@@ -15,6 +15,8 @@ type Prices struct {
 	// Machine is what an hour of an ordinary host costs, to compare with.
 	Machine     float64
 	MachineType string
+	// MachineGiB is the memory of such a host, in gibibytes.
+	MachineGiB float64
 	// Controld is an hour of the machine of a controld.
 	Controld     float64
 	ControldType string
@@ -54,6 +56,7 @@ var Current = Prices{
 	QueueRequests: 0.40,
 	Machine:       0.0816,
 	MachineType:   "m7g.large",
+	MachineGiB:    8,
 	Controld:      0.0168,
 	ControldType:  "t4g.small",
 	Address:       0.005,
