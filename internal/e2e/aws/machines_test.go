@@ -28,7 +28,7 @@ import (
 )
 
 // machines are what boots: an agentd for every instance that EC2 says is
-// running, which ends when EC2 says that the instance does.
+// running, which ends when EC2 says that the instance does, or is stopped. One that is started again has its disk.
 type machines struct {
 	t            testing.TB
 	account      *account
@@ -43,6 +43,9 @@ type machines struct {
 type machine struct {
 	*process
 	log *buffer
+	// powerOn starts the agentd on the disk of the machine. off: it has none now, since its instance does not run.
+	powerOn func() *process
+	off     bool
 }
 
 // lookEvery is how often EC2 is asked which instances run.
@@ -104,10 +107,30 @@ func (m *machines) follow(ctx context.Context) {
 			m.mu.Lock()
 			m.booted[*i.InstanceId] = booted
 			m.mu.Unlock()
-		case booted != nil && !alive(i):
-			booted.kill()
+		case booted != nil && booted.off == alive(i):
+			m.power(booted, alive(i))
 		}
 	}
+}
+
+// power turns a machine on or off.
+func (m *machines) power(booted *machine, on bool) {
+	if !on {
+		booted.kill()
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	booted.off = !on
+	if on {
+		booted.process = booted.powerOn()
+	}
+}
+
+// isOff reports whether a machine has booted, and runs nothing now.
+func (m *machines) isOff(id string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.booted[id] != nil && m.booted[id].off
 }
 
 // ofFleet reports whether an instance is a host.
@@ -144,7 +167,8 @@ func (m *machines) boot(ctx context.Context, i types.Instance) (*machine, error)
 	m.mu.Unlock()
 	log := &buffer{}
 	env := append(append(m.account.hosts.Environ(), metadata.Environment()...), "AWS_REGION=")
-	return &machine{start(m.t, log, env, programs, "agentd", "--config", path), log}, nil
+	powerOn := func() *process { return start(m.t, log, env, programs, "agentd", "--config", path) }
+	return &machine{process: powerOn(), log: log, powerOn: powerOn}, nil
 }
 
 // cloudInit writes the files that the instance's user data asks for, below root.

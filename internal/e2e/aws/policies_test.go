@@ -42,7 +42,8 @@ var uncalled = map[string]string{
 // occasion.
 func (s *stage) policiesAreWhatWasCalled() {
 	s.Helper()
-	host, controld, refresh := allowed(s.TB, "host"), allowed(s.TB, "controld"), allowed(s.TB, "refresh")
+	const config = "../../../examples/controld-aws.yaml"
+	host, controld, refresh := allowed(s.TB, config, "host"), allowed(s.TB, config, "controld"), allowed(s.TB, config, "refresh")
 	byControld, byHosts := called(s.account.controld), called(s.account.hosts)
 	for action := range byControld {
 		if !controld[action] && !refresh[action] {
@@ -79,10 +80,10 @@ func called(p *awstest.Proxy) map[string]bool {
 	return set
 }
 
-// allowed are the actions of a policy, as a user renders it.
-func allowed(t testing.TB, role string) map[string]bool {
+// allowed are the actions of a policy, as a user renders it for a configuration.
+func allowed(t testing.TB, config, role string) map[string]bool {
 	t.Helper()
-	cmd := exec.Command(filepath.Join(testrun.System.Dir(t), "controld"), "iam", "--config", "../../../examples/controld-aws.yaml", "--role", role)
+	cmd := exec.Command(filepath.Join(testrun.System.Dir(t), "controld"), "iam", "--config", config, "--role", role)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, os.Stderr
 	check(t, cmd.Run())

@@ -34,6 +34,7 @@ type stage struct {
 	machines *machines
 	fleet    remudav1.FleetServiceClient
 	github   *local.GitHub
+	pools    string // of controld's configuration
 	config   string // controld's
 	programs string // the directory of controld's
 	controld *process
@@ -48,9 +49,15 @@ func newStage(t testing.TB) *stage {
 // newStageOf is newStage with the programs of a directory.
 func newStageOf(t testing.TB, programs string) *stage {
 	t.Helper()
+	return newStageWith(t, programs, pools)
+}
+
+// newStageWith is newStageOf with some pools, in lines of YAML.
+func newStageWith(t testing.TB, programs, pools string) *stage {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	t.Cleanup(cancel)
-	s := &stage{TB: t, ctx: ctx, account: newAccount(t), programs: programs, log: &buffer{}}
+	s := &stage{TB: t, ctx: ctx, account: newAccount(t), programs: programs, pools: pools, log: &buffer{}}
 	s.startGitHub()
 	s.configure()
 	s.startControld()
@@ -72,8 +79,13 @@ func (s *stage) startGitHub() {
 	s.github = local.NewGitHub(p.ready(s.TB, log, "github")[0])
 }
 
-// settings: hosts of the pool brief expire at once, and all else has time. Those of the other pool outlive a new launch template,
+// pools: hosts of the pool brief expire at once, and all else has time. Those of the other pool outlive a new launch template,
 // such as another version makes.
+const pools = `
+  default: {resource_classes: [large], idle_time: 1h, drift: ignore}
+  brief: {resource_classes: [large], idle_time: 2s}
+`
+
 const settings = `
 aws:
   region: %s
@@ -85,9 +97,7 @@ aws:
 grpc: {addr: "127.0.0.1:0"}
 http: {addr: "127.0.0.1:0"}
 github: {url: "%s/api/v3", token_file: %s}
-pools:
-  default: {resource_classes: [large], idle_time: 1h, drift: ignore}
-  brief: {resource_classes: [large], idle_time: 2s}
+pools:%s
 timeouts: {claim_margin: 1s}
 sweeps: {due: 500ms}
 `
@@ -98,7 +108,7 @@ func (s *stage) configure() {
 	check(s.TB, os.WriteFile(token, []byte("standin\n"), 0o600))
 	image, subnets, group := s.account.network()
 	s.config = filepath.Join(s.TempDir(), "controld.yaml")
-	text := fmt.Sprintf(settings, region, profile, image, strings.Join(subnets, ", "), group, s.github.URL(), token)
+	text := fmt.Sprintf(settings, region, profile, image, strings.Join(subnets, ", "), group, s.github.URL(), token, s.pools)
 	check(s.TB, os.WriteFile(s.config, []byte(text), 0o600))
 }
 
