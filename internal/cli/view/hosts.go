@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/cli/table"
-	"github.com/remuda-ci/remuda/internal/lifecycle/cache"
 	"github.com/remuda-ci/remuda/internal/lifecycle/line"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
@@ -84,20 +83,6 @@ func Hosts(hosts []*remudav1.Instance, now time.Time, wide bool) table.Table {
 		t.Rows = append(t.Rows, row)
 	}
 	return t
-}
-
-// caches is how many caches a host has, and what all of them take.
-func caches(h *remudav1.Instance) string {
-	if len(h.GetCaches()) == 0 {
-		return ""
-	}
-	bytes := h.GetCacheBytes()
-	if bytes == 0 { // there is no report
-		for _, c := range h.GetCaches() {
-			bytes += c.GetBytes()
-		}
-	}
-	return fmt.Sprintf("%d, %s", len(h.GetCaches()), cache.Size(int64(bytes)))
 }
 
 func busy(h *remudav1.Instance) string {

@@ -115,10 +115,34 @@ func TestHostsWide(t *testing.T) {
 		Caches: []*remudav1.HostCache{{Key: "00000000000000aa", Name: "go", Bytes: 1 << 30}, {Key: "00000000000000bb", Bytes: 200 << 20}},
 	}
 	const want = `
-HOST     STATE             POOL     REPOSITORY  RUN    JOB    BUSY  SINCE                 NEXT                                  TYPE      CLASS  USAGE      ZONE        ASSIGNMENT  HEARTBEAT             LABELS   CACHES      REASON
-i-works  running,retiring  default  acme/web    42 #2  build  yes   2026-01-01T11:59:00Z  maximum runtime 2026-01-01T13:00:00Z  c5.large  large  on-demand  eu-west-1a  3           2026-01-01T11:59:55Z  gpu,big  2, 1.2 GiB  registered for run 41; retiring: drained by ann: a new rack
+HOST     STATE             POOL     REPOSITORY  RUN    JOB    BUSY  SINCE                 NEXT                                  TYPE      CLASS  USAGE      ZONE        ASSIGNMENT  HEARTBEAT             LABELS   CACHES                        REASON
+i-works  running,retiring  default  acme/web    42 #2  build  yes   2026-01-01T11:59:00Z  maximum runtime 2026-01-01T13:00:00Z  c5.large  large  on-demand  eu-west-1a  3           2026-01-01T11:59:55Z  gpu,big  go 1.0 GiB, 00000000 200 MiB  registered for run 41; retiring: drained by ann: a new rack
 `
 	compare(t, want, text(t, view.Hosts([]*remudav1.Instance{host}, now, true)))
+}
+
+// TestCachesOfAHost: each by its name or by the start of its key, the largest first, and what is beyond three as one.
+func TestCachesOfAHost(t *testing.T) {
+	held := func(key, name string, bytes uint64) *remudav1.HostCache {
+		return &remudav1.HostCache{Key: key, Name: name, Bytes: bytes}
+	}
+	small, npm, gone, goCache := held("01", "tools", 300), held("02", "npm", 17<<20), held("9f3c5a7712345678", "", 900<<10), held("04", "go", 349<<20)
+	for want, caches := range map[string][]*remudav1.HostCache{
+		"-":                      nil,
+		"go 349 MiB":             {goCache},
+		"go 349 MiB, npm 17 MiB": {npm, goCache},
+		"9f3c5a77 900 KiB":       {gone},
+		"go 349 MiB, npm 17 MiB, 9f3c5a77 900 KiB":                {gone, npm, goCache},
+		"go 349 MiB, npm 17 MiB, 9f3c5a77 900 KiB, 1 more, 1 KiB": {small, gone, npm, goCache},
+		"big 2.0 GiB, go 349 MiB, npm 17 MiB, 2 more, 901 KiB":    {small, gone, npm, goCache, held("05", "big", 2<<30)},
+		"apt 5 MiB, go 5 MiB, npm 5 MiB, 1 more, 5 MiB":           {held("4", "tools", 5<<20), held("3", "npm", 5<<20), held("2", "go", 5<<20), held("1", "apt", 5<<20)},
+	} {
+		host := &remudav1.Instance{InstanceId: "i-1", State: running, Labels: []string{"gpu"}, Reason: "why", Caches: caches, CacheBytes: 1 << 40}
+		shown := strings.Join(strings.Fields(text(t, view.Hosts([]*remudav1.Instance{host}, now, true))), " ")
+		if want := "gpu " + want + " why"; !strings.HasSuffix(shown, want) {
+			t.Errorf("the row does not end in %q:\n%s", want, shown)
+		}
+	}
 }
 
 func TestWaitsWide(t *testing.T) {

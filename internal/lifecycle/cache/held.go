@@ -108,12 +108,17 @@ func (l List) parse() ([]Held, error) {
 // latest is the end of the year 9999, in seconds: JSON has no later time.
 const latest = 253402300799
 
-// Size is a number of bytes for people.
+// Size is a number of bytes for people: in KiB below one MiB, rounded up so that little is not nothing, and in GiB from one on. What rounds to the
+// next unit has it.
 func Size(bytes int64) string {
-	if bytes < 1<<30 {
-		return fmt.Sprintf("%d MiB", (bytes+1<<19)>>20)
+	const kib, mib, gib = 1 << 10, 1 << 20, 1 << 30
+	switch {
+	case bytes <= mib-kib:
+		return fmt.Sprintf("%d KiB", (bytes+kib-1)/kib)
+	case bytes < gib-mib/2:
+		return fmt.Sprintf("%d MiB", (bytes+mib/2)/mib)
 	}
-	return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30))
+	return fmt.Sprintf("%.1f GiB", float64(bytes)/gib)
 }
 
 // errEntry repeats nothing of what an agent wrote.
