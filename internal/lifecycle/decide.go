@@ -106,7 +106,7 @@ func Decide(f Facts, now time.Time, p Policy) Decision {
 	return d
 }
 
-func (v decider) decide() Decision {
+func (v *decider) decide() Decision {
 	if v.Record.State == StateTerminated {
 		return v.terminated()
 	}
@@ -137,23 +137,23 @@ func (v decider) decide() Decision {
 }
 
 // showsRestored reports whether the report shows that the record is an older one, and the record does not say so yet. No run may claim it.
-func (v decider) showsRestored() bool {
+func (v *decider) showsRestored() bool {
 	return v.Report != nil && restored.Older(v.Record.Assignment, v.Report.Newest()) && !(v.Record.Restored() && v.Record.Retiring)
 }
 
 // busyRestored reports whether a job may run that the record does not know. Then its deadlines say nothing.
-func (v decider) busyRestored() bool {
+func (v *decider) busyRestored() bool {
 	return v.Record.Restored() && v.busy() && v.now.Before(restored.Until(v.Record.RestoredAt, v.Record.MaxRuntime, v.p.MaxRuntime))
 }
 
 // unheard reports whether the record is from long ago, as a restored one, by when it was written or by its deadline, and the agent had
 // no time yet to report: controld has just started, or the store was away.
-func (v decider) unheard() bool {
+func (v *decider) unheard() bool {
 	from := earliest(v.Record.writtenFor(v.Request, v.p), v.Record.Threshold)
 	return !v.fresh() && !v.Listened(v.now, v.p.Silence) && reached(from.Add(restored.Old), v.now)
 }
 
-func (v decider) byState() Decision {
+func (v *decider) byState() Decision {
 	switch v.Record.State {
 	case StateCreated:
 		return v.created()
@@ -184,7 +184,7 @@ type decider struct {
 }
 
 // signal is the agent's answer to the record's assignment, and to no other.
-func (v decider) signal() Signal {
+func (v *decider) signal() Signal {
 	if !v.acknowledged() {
 		return SignalNone
 	}
@@ -193,40 +193,40 @@ func (v decider) signal() Signal {
 
 // busy reports whether the agent says that a job runs, under whichever assignment
 // it last reported: a job that began under the previous one is still a job.
-func (v decider) busy() bool { return v.Report != nil && v.Report.Busy }
+func (v *decider) busy() bool { return v.Report != nil && v.Report.Busy }
 
 // fresh reports whether the last heartbeat is younger than Policy.Silence.
-func (v decider) fresh() bool {
+func (v *decider) fresh() bool {
 	return v.Report != nil && v.now.Sub(v.Report.HeartbeatAt) < v.p.Silence
 }
 
 // off reports whether the machine of the host is stopped or boots again, so that its agent cannot speak.
-func (v decider) off() bool {
+func (v *decider) off() bool {
 	return v.Record.Stopped() || v.booting() || v.Record.Resetting() || v.restarting()
 }
 
 // silent reports whether a host that once spoke has fallen silent through its own fault.
-func (v decider) silent() bool {
+func (v *decider) silent() bool {
 	return v.Report != nil && !v.off() && v.Silent(v.Report.HeartbeatAt, v.p.Silence)
 }
 
 // excused reports whether a deadline that the host missed for want of a report is to be passed over. The host gets
 // as long as a job may run: after that, none can be on it, and a host that is really dead is paid for no longer.
-func (v decider) excused() bool {
+func (v *decider) excused() bool {
 	return v.expired() && !v.off() && (v.reportLost() || v.Report != nil && v.Excused(v.Report.HeartbeatAt, v.now, v.p.Silence)) &&
 		v.now.Before(v.Record.Threshold.Add(v.Record.maxRuntime(v.p)))
 }
 
 // reportLost reports whether the store has lost the report of the host, which cannot write another: only a host that has
 // reported gets a second assignment. How many others are quiet is not known then. One that drains has had the whole runtime of its job.
-func (v decider) reportLost() bool {
+func (v *decider) reportLost() bool {
 	return v.Report == nil && v.Record.Assignment > 1 && !v.Record.Threshold.Equal(v.Record.RuntimeEndsAt)
 }
 
 // lost decides the two cases that end a host in any state because its machine is
 // as good as gone: EC2 confirms that a silent host is impaired or ending, busy or
 // not; or EC2 announced an interruption and no job runs.
-func (v decider) lost() (Decision, bool) {
+func (v *decider) lost() (Decision, bool) {
 	switch {
 	case v.silent() && v.Cloud != nil && (v.Cloud.Impaired || v.Cloud.halted()):
 		return v.lostMachine(v.machineImpaired()), true
@@ -240,19 +240,19 @@ func (v decider) lost() (Decision, bool) {
 
 // workless reports whether no job runs, as far as that is known. A running host
 // without a report may have one.
-func (v decider) workless() bool {
+func (v *decider) workless() bool {
 	return !v.busy() && (v.Report != nil || v.Record.State != StateRunning)
 }
 
 // gone reports whether EC2 shows that the machine has ended. One that it does not show is unknown: whole answers are empty if controld asks another
 // region or account than the hosts are in, or if EC2 shows too little for a while. The silence of its agent and its deadlines end such a host.
-func (v decider) gone() bool {
+func (v *decider) gone() bool {
 	return v.Cloud != nil && v.Cloud.State == MachineGone && v.Cloud.Shown()
 }
 
 // lostMachine ends a host whose machine is as good as gone. If EC2 had announced
 // the end, the job that the host was last known to run is lost with it.
-func (v decider) lostMachine(why Reason) Decision {
+func (v *decider) lostMachine(why Reason) Decision {
 	d := terminate(why)
 	d.LostJob = v.interrupted() && v.busy() && v.Record.RunID != "" && v.Record.JobsOf == ""
 	return d
@@ -260,23 +260,23 @@ func (v decider) lostMachine(why Reason) Decision {
 
 // replacementOwed reports whether the run loses this host and asked for another
 // one in that case. A request that is still open finds another host by itself.
-func (v decider) replacementOwed() bool {
+func (v *decider) replacementOwed() bool {
 	q := v.Request
 	return v.Record.State == StateRunning && !v.expired() && v.interrupted() && v.Record.ReplacedBy == "" && q != nil && q.Spec.ReplaceInterrupted &&
 		q.Settled() && q.Wants(v.Record) && q.generation() < maxGenerations
 }
 
-func (v decider) runnerGone() bool { return v.Runner != nil && v.Runner.Gone }
+func (v *decider) runnerGone() bool { return v.Runner != nil && v.Runner.Gone }
 
 // interrupted reports whether EC2 announced, to the host or to controld, that it takes the machine back.
-func (v decider) interrupted() bool {
+func (v *decider) interrupted() bool {
 	return !v.Record.InterruptionAt.IsZero() || v.Report != nil && !v.Report.InterruptionAt.IsZero()
 }
 
-func (v decider) expired() bool { return reached(v.Record.Threshold, v.now) }
+func (v *decider) expired() bool { return reached(v.Record.Threshold, v.now) }
 
 // held keeps a host that would be ended: an operator is looking at it, so it goes
 // on with what it does (docs/design.md#the-lifecycle).
-func (v decider) held(d Decision) Decision {
+func (v *decider) held(d Decision) Decision {
 	return keep(v.Record.Hold, v.heldBack(d))
 }

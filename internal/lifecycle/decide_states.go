@@ -6,7 +6,7 @@ import (
 )
 
 // created decides for a host that was launched and is not yet ready.
-func (v decider) created() Decision {
+func (v *decider) created() Decision {
 	r := v.Record
 	if d, ok := v.becomesReady(); ok {
 		return d
@@ -32,7 +32,7 @@ func (v decider) created() Decision {
 }
 
 // claimed decides for a host that was taken from the pool and is not yet ready.
-func (v decider) claimed() Decision {
+func (v *decider) claimed() Decision {
 	r := v.Record
 	if d, ok := v.claimedHot(); ok {
 		return d
@@ -71,7 +71,7 @@ func (v decider) claimed() Decision {
 // becomesReady is the only way to running, except for a host whose runner listened when it was claimed: see claimedHot.
 // A host that its request no longer wants, or that is past its threshold, does not become ready unless a job already
 // runs on it.
-func (v decider) becomesReady() (Decision, bool) {
+func (v *decider) becomesReady() (Decision, bool) {
 	if v.signal() != SignalRegOK || !v.fresh() || v.Record.servesByStandby() {
 		return Decision{}, false
 	}
@@ -82,7 +82,7 @@ func (v decider) becomesReady() (Decision, bool) {
 }
 
 // readied makes the host ready, and says when it is looked at next.
-func (v decider) readied(why Reason) Decision {
+func (v *decider) readied(why Reason) Decision {
 	d := act(ActionReady, why)
 	d.AgentKey = v.newKey()
 	if v.Request != nil && v.Request.Unattended {
@@ -97,7 +97,7 @@ func (v decider) readied(why Reason) Decision {
 
 // busyEarly keeps a host that runs a job although it was never seen ready. The
 // job may run for as long as any other.
-func (v decider) busyEarly() (Decision, bool) {
+func (v *decider) busyEarly() (Decision, bool) {
 	switch runtime := v.Record.maxRuntime(v.p); {
 	case !v.busy():
 		return Decision{}, false
@@ -107,7 +107,7 @@ func (v decider) busyEarly() (Decision, bool) {
 	return keep(v.now.Add(v.p.DrainPoll), busyEarly), true
 }
 
-func (v decider) registrationFailed() Decision {
+func (v *decider) registrationFailed() Decision {
 	ownFault := !v.Report.Cause.external()
 	if ownFault && v.Record.ClaimFailures >= claimFailuresAllowed {
 		return terminate(v.failed(ReasonRegistrationFailedTwice, "registration failed for the second time in a row"))
@@ -119,7 +119,7 @@ func (v decider) registrationFailed() Decision {
 
 // running decides for a host that serves its run. A busy one ends only when its
 // runtime is over, its machine is lost or an operator orders it.
-func (v decider) running() Decision {
+func (v *decider) running() Decision {
 	r := v.Record
 	switch {
 	case v.expired() && !(v.unheard() && v.unwanted().Given()): // else it leaves its run, and is ended once it could be heard
@@ -142,13 +142,13 @@ func (v decider) running() Decision {
 
 // jobOver reports whether a job-scoped host has begun and ended its one job, with whatever conclusion. A
 // report under the previous assignment is about another job.
-func (v decider) jobOver() bool {
+func (v *decider) jobOver() bool {
 	return v.Record.JobsOf != "" && v.acknowledged() && v.Report.Jobs > 0 && !v.busy()
 }
 
 // lookBy is when a host that is, or becomes, running is looked at next: at t, or sooner for a job-scoped one,
 // since the webhook about the end of its job may be lost.
-func (v decider) lookBy(t time.Time) time.Time {
+func (v *decider) lookBy(t time.Time) time.Time {
 	if v.Record.JobsOf == "" {
 		return t
 	}
@@ -157,7 +157,7 @@ func (v decider) lookBy(t time.Time) time.Time {
 
 // runningIdle decides for a ready host without a job. If no caller received the
 // answer that it is ready, its run may never use it.
-func (v decider) runningIdle() Decision {
+func (v *decider) runningIdle() Decision {
 	r := v.Record
 	if v.Request == nil || !v.Request.Unattended || !v.acknowledged() || v.Report.Jobs > 0 {
 		return keep(v.lookBy(r.Threshold), v.awaitingJobs())
@@ -172,7 +172,7 @@ func (v decider) runningIdle() Decision {
 
 // releasing decides for a host without a run that is not yet clean. An unused
 // host is made ready to serve in the same way as one that has served.
-func (v decider) releasing() Decision {
+func (v *decider) releasing() Decision {
 	if v.busy() {
 		return v.draining()
 	}
@@ -205,7 +205,7 @@ func (v decider) releasing() Decision {
 	return keep(v.now.Add(v.p.ReleasePoll), cleaning)
 }
 
-func (v decider) releasingWord() string {
+func (v *decider) releasingWord() string {
 	if v.Record.Fresh() {
 		return "starting"
 	}
@@ -214,7 +214,7 @@ func (v decider) releasingWord() string {
 
 // draining decides for a host that was released while a job runs. The job may run
 // to the end of the host's runtime, which counts from when it became ready.
-func (v decider) draining() Decision {
+func (v *decider) draining() Decision {
 	r := v.Record
 	if r.RuntimeEndsAt.IsZero() || r.Threshold.Before(r.RuntimeEndsAt) {
 		return act(ActionDrain, releasedBusy)
@@ -227,14 +227,14 @@ func (v decider) draining() Decision {
 
 // drained reports whether a host that was released while busy is no longer busy,
 // as its agent says under this assignment. The release begins only now.
-func (v decider) drained() bool {
+func (v *decider) drained() bool {
 	r := v.Record
 	return v.acknowledged() && r.Threshold.Equal(r.RuntimeEndsAt) && !v.expired() &&
 		!r.Threshold.Equal(v.now.Add(v.p.ReleaseTimeout))
 }
 
 // acknowledged reports whether the agent has seen this assignment.
-func (v decider) acknowledged() bool {
+func (v *decider) acknowledged() bool {
 	p := v.Report
 	return p != nil && p.Assignment == v.Record.Assignment && (p.RunID == "" || p.RunID == v.Record.RunID)
 }
@@ -242,7 +242,7 @@ func (v decider) acknowledged() bool {
 // needsToken reports whether the agent cannot deregister with what the record has. A job-scoped host never
 // needs to: its registration ends with its job or is deleted by name. While GitHub gives no token, it is
 // asked only when the record is due, not at every look.
-func (v decider) needsToken() bool {
+func (v *decider) needsToken() bool {
 	r := v.Record
 	if r.RunnerName == "" || r.JobsOf != "" || v.now.Before(r.DueAt) {
 		return false
@@ -251,7 +251,7 @@ func (v decider) needsToken() bool {
 }
 
 // clean decides for a host that says that it is clean.
-func (v decider) clean() Decision {
+func (v *decider) clean() Decision {
 	proof, refused := v.proof()
 	if refused.Given() {
 		return terminate(refused)
@@ -262,7 +262,7 @@ func (v decider) clean() Decision {
 }
 
 // cleaned decides for a clean host, which may serve again if its pool's rules allow it.
-func (v decider) cleaned() Decision {
+func (v *decider) cleaned() Decision {
 	r := v.Record
 	switch {
 	case v.outlivedReuse():
@@ -298,14 +298,14 @@ func (v decider) cleaned() Decision {
 
 // untrusted reports whether the last run of the host could write to docker's store, and may leave nothing there. It was root, so no clean-up of the same
 // machine is to be believed. A run that has left before its host was ready is judged too: its job may have kept the agent from saying that it was.
-func (v decider) untrusted() bool {
+func (v *decider) untrusted() bool {
 	r := v.Record
 	return v.p.DockerCache != "" && r.RequestID != "" && !r.Fresh() && !slices.Contains(r.KeepCaches, v.p.DockerCache)
 }
 
 // outOfTrust ends a host after a run that may not write docker's store. If GitHub did not judge the run at its release, it is asked again now that the host is
 // clean, for as long as a clean-up may wait for it: a host does not end for an outage alone. What runs have added to docker is deleted by then in any case.
-func (v decider) outOfTrust() Decision {
+func (v *decider) outOfTrust() Decision {
 	end := v.Record.ReleasedAt.Add(v.p.ExternalTimeout)
 	if !v.Record.Unjudged || reached(end, v.now) {
 		return terminate(untrustedRun)
@@ -317,15 +317,15 @@ func (v decider) outOfTrust() Decision {
 
 // outlivedReuse reports whether a run had the machine, and its pool lets no other one have it. A new root volume changes nothing about that. A host that is
 // idle then was pooled, or reset, before its pool was changed.
-func (v decider) outlivedReuse() bool {
+func (v *decider) outlivedReuse() bool {
 	return v.p.Reuse == ReuseNone && (v.Record.Uses > 0 || v.Record.TrustKey != "")
 }
 
 // advised reports whether EC2 recommended to leave the machine because it is likely to take it back. Most
 // such machines work on for hours, so a run keeps its host, and no other run gets it.
-func (v decider) advised() bool { return v.Report != nil && !v.Report.RebalanceAt.IsZero() }
+func (v *decider) advised() bool { return v.Report != nil && !v.Report.RebalanceAt.IsZero() }
 
-func (v decider) removalFailed() Decision {
+func (v *decider) removalFailed() Decision {
 	r := v.Record
 	if !v.Report.Cause.external() {
 		d := terminate(v.failed(ReasonCleanUpFailed, "deregistration or clean-up failed"))
@@ -345,7 +345,7 @@ func (v decider) removalFailed() Decision {
 }
 
 // pooled decides for a host that is clean and waits for a run.
-func (v decider) pooled() Decision {
+func (v *decider) pooled() Decision {
 	r := v.Record
 	if v.busy() && v.now.Before(r.PooledAt.Add(r.maxRuntime(v.p))) {
 		return keep(v.now.Add(v.p.DrainPoll), busyPooled)
@@ -388,7 +388,7 @@ func (v decider) pooled() Decision {
 
 // terminated decides for a host whose record has ended. The machine follows, then
 // its registration, and then the record can be forgotten.
-func (v decider) terminated() Decision {
+func (v *decider) terminated() Decision {
 	r := v.Record
 	switch {
 	case r.DueAt.IsZero():
@@ -416,7 +416,7 @@ func (v decider) terminated() Decision {
 // shownAfterEnd is for how long EC2 shows a machine that has ended, about. Until then one that it does not show may run, and keeps its room.
 const shownAfterEnd = time.Hour
 
-func (v decider) endMachine(why Reason) Decision {
+func (v *decider) endMachine(why Reason) Decision {
 	d := act(ActionEndMachine, why)
 	d.CheckAt = v.now.Add(v.p.EndPoll)
 	return d

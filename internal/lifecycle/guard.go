@@ -31,16 +31,18 @@ func (d Decision) overdue(r Record, now time.Time) bool {
 
 // withoutFleetMark removes the fleet hold's mark from the record when the hold itself
 // is known, since the mark then adds nothing.
-func (v decider) withoutFleetMark() decider {
-	if v.FleetHold != nil && v.Record.FleetHeld {
-		v.Record.Hold = time.Time{}
+func (v *decider) withoutFleetMark() *decider {
+	if v.FleetHold == nil || !v.Record.FleetHeld {
+		return v
 	}
-	return v
+	w := *v
+	w.Record.Hold = time.Time{}
+	return &w
 }
 
 // underFleetHold turns a decision that ends, stops or resets the host, or keeps it past its deadline, into a mark on its
 // record, by which the host's agent does not end it either. The mark goes with its cause.
-func (v decider) underFleetHold(d Decision) Decision {
+func (v *decider) underFleetHold(d Decision) Decision {
 	switch h := v.FleetHold; {
 	case h == nil:
 		return d
@@ -56,12 +58,12 @@ func (v decider) underFleetHold(d Decision) Decision {
 
 // soonFree reports whether an operator's hold on this host ends before the fleet's
 // does, and so soon that the host's agent might end it before the next look.
-func (v decider) soonFree(h fleethold.Hold) bool {
+func (v *decider) soonFree(h fleethold.Hold) bool {
 	return v.Record.Held(v.now) && !v.Record.FleetHeld && v.Record.Hold.Before(h.Until) &&
 		!v.now.Before(v.Record.Hold.Add(-fleethold.Look))
 }
 
-func (v decider) holdBack(h fleethold.Hold, d Decision) Decision {
+func (v *decider) holdBack(h fleethold.Hold, d Decision) Decision {
 	why := v.heldByFleet(h, d)
 	look := earliest(h.Until, v.now.Add(fleethold.Look))
 	if v.Record.FleetHeld && v.Record.Hold.Equal(h.Mark()) {

@@ -11,7 +11,7 @@ import (
 // that its host is clean.
 
 // newKey is the key that the host binds now; empty: it has one, or a job may have run on it. Then its agent could be another's.
-func (v decider) newKey() statement.Key {
+func (v *decider) newKey() statement.Key {
 	r, p := v.Record, v.Report
 	if r.AgentKey != "" || p == nil || p.Busy || p.Jobs > 0 || r.State != StateCreated && !r.Fresh() {
 		return ""
@@ -21,7 +21,7 @@ func (v decider) newKey() statement.Key {
 
 // proof is the statement of the clean-up of a host that says that it is clean, or why it is refused. A host without a key has none:
 // its agent is an older one, or a job ran before the key was known.
-func (v decider) proof() (envelope string, refused Reason) {
+func (v *decider) proof() (envelope string, refused Reason) {
 	r, p := v.Record, v.Report
 	key := cmp.Or(r.AgentKey, v.newKey())
 	switch {
@@ -43,7 +43,7 @@ func (v decider) proof() (envelope string, refused Reason) {
 }
 
 // proofOfFailure is the statement of a clean-up that failed; empty: there is none that counts.
-func (v decider) proofOfFailure() string {
+func (v *decider) proofOfFailure() string {
 	reset, err := statement.Open(v.Report.Statement, v.Record.AgentKey)
 	if err != nil || reset.Host != v.Record.InstanceID || reset.Assignment != v.Record.Assignment {
 		return ""

@@ -97,7 +97,7 @@ var (
 )
 
 // failed is a failure that the agent reports, with its cause and the first line of its detail.
-func (v decider) failed(code ReasonCode, what string) Reason {
+func (v *decider) failed(code ReasonCode, what string) Reason {
 	why := what
 	if v.Report.Cause != CauseNone {
 		why += fmt.Sprintf(" (cause: %s)", v.Report.Cause)
@@ -109,79 +109,79 @@ func (v decider) failed(code ReasonCode, what string) Reason {
 }
 
 // runnerFailed is a failure of the runner, under its own code if GitHub refuses the runner's version.
-func (v decider) runnerFailed(code ReasonCode, what string) Reason {
+func (v *decider) runnerFailed(code ReasonCode, what string) Reason {
 	if v.Report.Cause == CauseVersion {
 		code = ReasonVersionRefused
 	}
 	return v.failed(code, what)
 }
 
-func (v decider) preRunnerFailed() Reason {
+func (v *decider) preRunnerFailed() Reason {
 	return v.failed(ReasonPreRunnerFailed, "the pre-runner script failed")
 }
 
 // hasBeenSilent is the reason to end a host that is silent; doing says during what.
-func (v decider) hasBeenSilent(doing string) Reason {
+func (v *decider) hasBeenSilent(doing string) Reason {
 	return Because(ReasonSilent, "silent for %s %s", v.p.Silence, doing)
 }
 
-func (v decider) notReady() Reason {
+func (v *decider) notReady() Reason {
 	return Because(ReasonRegistrationTimeout, "not ready by its threshold, %s after launch", v.Record.Threshold.Sub(v.Record.CreatedAt))
 }
 
-func (v decider) notPrepared() Reason {
+func (v *decider) notPrepared() Reason {
 	return Because(ReasonPreparationTimeout, "not ready to serve by its threshold, %s after launch", v.Record.Threshold.Sub(v.Record.CreatedAt))
 }
 
-func (v decider) registered() Reason {
+func (v *decider) registered() Reason {
 	return Because(ReasonRegistered, "registered for %s", v.Record.purpose())
 }
 
-func (v decider) labeled() Reason {
+func (v *decider) labeled() Reason {
 	return Because(ReasonLabeled, "its runner registered before the claim, and has the labels of run %s", v.Record.RunID)
 }
 
-func (v decider) busyTooLong() Reason {
+func (v *decider) busyTooLong() Reason {
 	return Because(ReasonMaxRuntime, "never seen ready, and busy for longer than its maximum runtime of %s", v.Record.maxRuntime(v.p))
 }
 
-func (v decider) runtimeOver() Reason {
+func (v *decider) runtimeOver() Reason {
 	return Because(ReasonMaxRuntime, "its maximum runtime of %s is over", v.Record.maxRuntime(v.p))
 }
 
-func (v decider) awaitingJobs() Reason {
+func (v *decider) awaitingJobs() Reason {
 	return Because(ReasonWaitingForJob, "running: waiting for %s", v.Record.work())
 }
 
-func (v decider) unattended() Reason {
+func (v *decider) unattended() Reason {
 	return Because(ReasonUnattended, "no job for %s, and no caller waited for the request", v.p.UnattendedTimeout)
 }
 
-func (v decider) noLongerBusy() Reason {
+func (v *decider) noLongerBusy() Reason {
 	return Because(ReasonNoLongerBusy, "no longer busy: %s to become clean", v.p.ReleaseTimeout)
 }
 
-func (v decider) notListening() Reason {
+func (v *decider) notListening() Reason {
 	return Because(ReasonStandbyFailed, "its registration ahead of need did not listen within %s", v.p.ClaimTimeout)
 }
 
 // registrationLost is why a host that was claimed while its runner listened has to register.
-func (v decider) registrationLost() Reason {
+func (v *decider) registrationLost() Reason {
 	if v.runnerGone() {
 		return Because(ReasonReregistered, "GitHub could not give its runner the labels of the run, so it registers again")
 	}
 	return v.runnerFailed(ReasonReregistered, "the runner that it waited with was lost, so it registers again")
 }
 
-func (v decider) deregistrationTimeout() Reason {
+func (v *decider) deregistrationTimeout() Reason {
 	return v.failed(ReasonDeregistrationTimeout, fmt.Sprintf("not deregistered within %s", v.p.ExternalTimeout))
 }
 
-func (v decider) deregistrationDelayed() Reason {
+func (v *decider) deregistrationDelayed() Reason {
 	return v.failed(ReasonDeregistrationDelayed, "deregistration is held up")
 }
 
-func (v decider) usedUp() Reason {
+func (v *decider) usedUp() Reason {
 	return Because(ReasonMaxUses, "served %s, the most that its pool allows", plural.Of(v.Record.Uses, "run", "runs"))
 }
 
@@ -191,7 +191,7 @@ func (r Record) retiring() Reason {
 }
 
 // unwanted is why the record's request has no use for the host; no reason if it has.
-func (v decider) unwanted() Reason {
+func (v *decider) unwanted() Reason {
 	switch {
 	case v.Request == nil || v.Request.Wants(v.Record):
 		return Reason{}
@@ -206,7 +206,7 @@ func (v decider) unwanted() Reason {
 }
 
 // aged is the reason to end a host that is as old as its pool allows; no reason if it is not.
-func (v decider) aged() Reason {
+func (v *decider) aged() Reason {
 	if !reached(v.Record.agesAt(v.p), v.now) {
 		return Reason{}
 	}
@@ -214,98 +214,98 @@ func (v decider) aged() Reason {
 }
 
 // drifted is the reason to end a host that was launched from an older template; no reason if it was not.
-func (v decider) drifted() Reason {
+func (v *decider) drifted() Reason {
 	if drift := v.Record.Drifted(v.Template); drift != "" && v.p.Drift != DriftIgnore {
 		return Reason{ReasonTemplateDrift, drift}
 	}
 	return Reason{}
 }
 
-func (v decider) machineGone() Reason {
+func (v *decider) machineGone() Reason {
 	if why := v.Cloud.EndReason; why != "" {
 		return Because(ReasonMachineGone, "%s says that the machine is gone: %s", v.p.CloudName(), why)
 	}
 	return Because(ReasonMachineGone, "%s says that the machine is gone", v.p.CloudName())
 }
 
-func (v decider) machineImpaired() Reason {
+func (v *decider) machineImpaired() Reason {
 	return Because(ReasonMachineImpaired, "silent, and %s says that the machine is impaired or ending", v.p.CloudName())
 }
 
-func (v decider) stoppingMachine() Reason {
+func (v *decider) stoppingMachine() Reason {
 	return Because(ReasonStoppingMachine, "%s is to stop the machine, since no run needs it", v.p.CloudName())
 }
 
-func (v decider) machineStopped() Reason {
+func (v *decider) machineStopped() Reason {
 	return Because(ReasonMachineStopped, "%s has stopped the machine", v.p.CloudName())
 }
 
-func (v decider) notStopped() Reason {
+func (v *decider) notStopped() Reason {
 	return Because(ReasonStopTimeout, "%s did not stop the machine within %s", v.p.CloudName(), v.stopTimeout())
 }
 
-func (v decider) startingMachine() Reason {
+func (v *decider) startingMachine() Reason {
 	return Because(ReasonStartingMachine, "claimed while it was stopped: waiting for %s to start the machine", v.p.CloudName())
 }
 
-func (v decider) noCapacity() Reason {
+func (v *decider) noCapacity() Reason {
 	return Because(ReasonNoCapacity, "%s cannot start the machine now: %s", v.p.CloudName(), line.First(v.StartShort))
 }
 
-func (v decider) replacingRoot() Reason {
+func (v *decider) replacingRoot() Reason {
 	return Because(ReasonRootReset, "%s is to replace the root volume", v.p.CloudName())
 }
 
-func (v decider) rootReplaced() Reason {
+func (v *decider) rootReplaced() Reason {
 	return Because(ReasonRootReplaced, "%s has replaced the root volume", v.p.CloudName())
 }
 
-func (v decider) rootRefused() Reason {
+func (v *decider) rootRefused() Reason {
 	return Because(ReasonRootFailed, "its root volume is not replaced: %s", line.First(v.RootRefused))
 }
 
-func (v decider) rootFailed() Reason {
+func (v *decider) rootFailed() Reason {
 	return Because(ReasonRootFailed, "%s could not replace the root volume: task %s is %s", v.p.CloudName(), v.RootTask.ID, v.RootTask.Said)
 }
 
-func (v decider) rootTimeout() Reason {
+func (v *decider) rootTimeout() Reason {
 	return Because(ReasonRootTimeout, "%s did not replace the root volume within %s", v.p.CloudName(), replaceTimeout)
 }
 
 // ready is why a fresh host is pooled.
-func (v decider) ready() Reason {
+func (v *decider) ready() Reason {
 	if v.Record.Renewed() && v.Record.TrustKey != "" {
 		return Because(ReasonPrepared, "prepared, with a new root volume")
 	}
 	return prepared
 }
 
-func (v decider) endingMachine() Reason {
+func (v *decider) endingMachine() Reason {
 	return Because(ReasonEndingMachine, "telling %s to end the machine", v.p.CloudName())
 }
 
-func (v decider) awaitingMachineEnd() Reason {
+func (v *decider) awaitingMachineEnd() Reason {
 	return Because(ReasonWaitingForMachineEnd, "waiting for %s to end the machine", v.p.CloudName())
 }
 
-func (v decider) machineStillRuns() Reason {
+func (v *decider) machineStillRuns() Reason {
 	return Because(ReasonMachineStillRuns, "%s still runs the machine", v.p.CloudName())
 }
 
-func (v decider) endNotShown() Reason {
+func (v *decider) endNotShown() Reason {
 	return Because(ReasonWaitingForMachineEnd, "%s does not show the machine, which may still run: its end counts as confirmed an hour after the record ended", v.p.CloudName())
 }
 
-func (v decider) lostRunPending() Reason {
+func (v *decider) lostRunPending() Reason {
 	return Because(ReasonLostRunPending, "run %s, which it left, is looked at first", v.Record.LostBy.RunID)
 }
 
-func (v decider) endConfirmed() Reason {
+func (v *decider) endConfirmed() Reason {
 	return Because(ReasonEndConfirmed, "%s confirmed the end", v.p.CloudName())
 }
 
 // heldBack is why a host stays that would be ended, were it not for an operator's hold.
-func (v decider) heldBack(d Decision) Reason {
+func (v *decider) heldBack(d Decision) Reason {
 	by := "held by an operator"
 	if v.Record.FleetHeld {
 		by = "held with the whole fleet"
@@ -314,7 +314,7 @@ func (v decider) heldBack(d Decision) Reason {
 }
 
 // heldByFleet is why the fleet's hold keeps a host.
-func (v decider) heldByFleet(h fleethold.Hold, d Decision) Reason {
+func (v *decider) heldByFleet(h fleethold.Hold, d Decision) Reason {
 	why := Reason{ReasonFleetHeld, h.String()}
 	if d.Ends() {
 		return why.And("; else it would be ended: " + d.Reason)

@@ -88,10 +88,10 @@ func (r *Record) confirmReset(now time.Time, d Decision, p Policy) {
 }
 
 // resets reports whether a clean host is reset further before its next run.
-func (v decider) resets() bool { return v.p.Reset == statement.LevelRootVolume && !v.Record.Fresh() }
+func (v *decider) resets() bool { return v.p.Reset == statement.LevelRootVolume && !v.Record.Fresh() }
 
 // mayReset has the root volume of a clean host replaced, unless an operator looks at it.
-func (v decider) mayReset() Decision {
+func (v *decider) mayReset() Decision {
 	if v.Record.Held(v.now) {
 		return keep(v.Record.Hold, resetHeld)
 	}
@@ -100,7 +100,7 @@ func (v decider) mayReset() Decision {
 
 // resetting decides for a host that waits for its new root volume. That its agent is silent says nothing. controld has the cloud replace the
 // volume only while the agent says that the host is clean: a restored record may have a host here that serves a run.
-func (v decider) resetting() Decision {
+func (v *decider) resetting() Decision {
 	r, s, task := v.Record, v.Record.RootVolume, v.RootTask
 	idle := v.signal() == SignalRemoveRegOK && v.fresh() && !v.busy()
 	switch {
@@ -140,9 +140,9 @@ func (v decider) resetting() Decision {
 
 // keepsTrust reports whether a job may have had the credentials of the machine: by what the pool allows now, or may have allowed when the host was launched.
 // An older launch template says so no more, and such a host is still there if the pool ignores drift.
-func (v decider) keepsTrust() bool { return v.p.KeepsTrust || v.Record.Outdated(v.Template) }
+func (v *decider) keepsTrust() bool { return v.p.KeepsTrust || v.Record.Outdated(v.Template) }
 
 // restarting reports whether the host has its new root volume, and its new agent has not spoken yet.
-func (v decider) restarting() bool {
+func (v *decider) restarting() bool {
 	return v.Record.Releasing() && v.Record.Renewed() && (v.Report == nil || !v.Report.HeartbeatAt.After(v.Record.RootVolume.ReplacedAt))
 }

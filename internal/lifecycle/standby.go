@@ -66,7 +66,7 @@ func (r Record) allows(action Action) bool {
 
 // mayStandBy reports whether a clean host waits for its next run with a registration. The registration is that of
 // the repository it served last, so a host that served none has none.
-func (v decider) mayStandBy() bool {
+func (v *decider) mayStandBy() bool {
 	r := v.Record
 	return v.p.Standby == StandbyListening && !r.Unused() && !r.StandbyFailed && !v.GitHubUnavailable && r.ReasonCode != ReasonVersionRefused
 }
@@ -74,7 +74,7 @@ func (v decider) mayStandBy() bool {
 // warming decides for a pooled host that registers ahead of need. While GitHub refuses that for a time, as with a rate limit, its agent
 // tries again, and the host may be claimed. Until ClaimTimeout it is not given up: then it would stay without a registration until
 // its next run.
-func (v decider) warming() Decision {
+func (v *decider) warming() Decision {
 	r := v.Record
 	failed, end := v.signal() == SignalRegFailed, r.PooledAt.Add(v.p.ClaimTimeout)
 	switch over := reached(end, v.now); {
@@ -93,7 +93,7 @@ func (v decider) warming() Decision {
 }
 
 // hot decides for a pooled host that listens. It reports false if its registration needs no decision.
-func (v decider) hot() (Decision, bool) {
+func (v *decider) hot() (Decision, bool) {
 	switch {
 	case v.signal() == SignalRegFailed:
 		return v.leaveStandby(v.runnerFailed(ReasonStandbyFailed, "its runner was lost")), true
@@ -103,7 +103,7 @@ func (v decider) hot() (Decision, bool) {
 	return Decision{}, false
 }
 
-func (v decider) leaveStandby(why Reason) Decision {
+func (v *decider) leaveStandby(why Reason) Decision {
 	d := act(ActionLeaveStandby, why)
 	d.StandbyFailed = true
 	return d
@@ -112,7 +112,7 @@ func (v decider) leaveStandby(why Reason) Decision {
 // claimedHot decides for a host that was claimed while its runner listened, or while it was about to. It is ready as soon as it
 // listens and its labels are set: its agent need not have seen the claim, since the job-started hook waits for that. It
 // reports false for every other host.
-func (v decider) claimedHot() (Decision, bool) {
+func (v *decider) claimedHot() (Decision, bool) {
 	lost := v.runnerGone() || v.signal() == SignalRegFailed
 	switch {
 	case !v.Record.servesByStandby() || v.silent() || v.unwanted().Given() && !v.busy():
@@ -131,7 +131,7 @@ func (v decider) claimedHot() (Decision, bool) {
 }
 
 // listens reports whether the agent says that the runner listens, under the assignment of its registration or of the claim.
-func (v decider) listens() bool {
+func (v *decider) listens() bool {
 	return v.Report != nil && v.fresh() && v.Report.Signal == SignalRegOK &&
 		(v.Report.Assignment == v.Record.Assignment || v.Report.Assignment == v.Record.Standby.Assignment)
 }

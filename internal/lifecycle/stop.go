@@ -108,14 +108,14 @@ func (r Record) stoppedLookAt(now time.Time, p Policy) time.Time {
 // mayStop reports whether a pooled host whose idle time is over is stopped and not ended. EC2 stops no spot machine of ours. A host that
 // no run has used is ended, unless it was launched to be stopped, so that what waits for any run is not older than its warm time; and so is
 // one that would be of no use to a run when it is started.
-func (v decider) mayStop() bool {
+func (v *decider) mayStop() bool {
 	r := v.Record
 	return v.roomToStop() && !r.Held(v.now) && r.UsageClass == UsageOnDemand && r.Standby == nil && r.RunnerName == "" && !r.Restored() &&
 		!v.drifted().Given() && v.fresh() && v.signal() == SignalRemoveRegOK
 }
 
 // roomToStop reports whether the pool may have the host stopped. Fresh ones were counted when they were launched.
-func (v decider) roomToStop() bool {
+func (v *decider) roomToStop() bool {
 	if v.Record.Unused() && !v.Record.Renewed() {
 		return v.Record.ToStop && v.p.StopsFresh
 	}
@@ -124,7 +124,7 @@ func (v decider) roomToStop() bool {
 
 // stopped decides for a host whose machine is stopped or about to be. That its agent is silent says nothing, and once the cloud shows the
 // machine stopped, nor does a job that the last report names: the agent of a host that shuts down may take its host for busy.
-func (v decider) stopped() Decision {
+func (v *decider) stopped() Decision {
 	r, s := v.Record, v.Record.Stop
 	halted := v.Cloud != nil && v.Cloud.State == MachineStopped
 	switch {
@@ -161,14 +161,14 @@ func (v decider) stopped() Decision {
 
 // hibernates reports whether the machine of a host that is to be stopped keeps its memory. No job and no registration in use may be in that: its agent has said just
 // now that it is clean in this assignment.
-func (v decider) hibernates() bool {
+func (v *decider) hibernates() bool {
 	r := v.Record
 	return v.p.Hibernates && v.Cloud.Hibernates && v.Cloud.State == MachineRunning &&
 		v.signal() == SignalRemoveRegOK && v.fresh() && !v.busy() && r.Standby == nil && r.RunnerName == ""
 }
 
 // stopTimeout is how long the machine may take to stop. One that hibernates writes its memory first.
-func (v decider) stopTimeout() time.Duration {
+func (v *decider) stopTimeout() time.Duration {
 	if !v.p.Hibernates {
 		return stopTimeout
 	}
@@ -176,13 +176,13 @@ func (v decider) stopTimeout() time.Duration {
 }
 
 // booting reports whether the host was stopped and its agent has not spoken since its machine was to start.
-func (v decider) booting() bool {
+func (v *decider) booting() bool {
 	return v.Record.Starting() && (v.Report == nil || !v.Report.HeartbeatAt.After(v.Record.Stop.StartAt))
 }
 
 // starting decides for a host whose machine starts for the run that took it. One that is not needed any more is stopped again, and so is one
 // for which the cloud has no capacity: then the request looks for another host, and launches as if there were none.
-func (v decider) starting() Decision {
+func (v *decider) starting() Decision {
 	r := v.Record
 	switch {
 	case v.StartShort != "":
