@@ -2,6 +2,7 @@ package fleet_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,6 +37,7 @@ func TestRunsAndTheCacheOfDocker(t *testing.T) {
 		"a pull request":               {&sources{run: request, branch: protected}, true},
 		"another branch":               {&sources{run: push, branch: cache.Branch{Has: true}}, true},
 		"GitHub has no such run":       {&sources{runErr: lifecycle.ErrNotFound}, true},
+		"GitHub refuses to say":        {&sources{runErr: fmt.Errorf("get a run: %w", lifecycle.ErrRefused)}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubbleOf(t, withDocker(tt.sources), func(ctx context.Context, t *testing.T, w *world) {
@@ -56,16 +58,16 @@ func TestRunsAndTheCacheOfDocker(t *testing.T) {
 func TestARunThatGitHubDoesNotJudge(t *testing.T) {
 	push := cache.Source{Event: "push", Branch: "main", SHA: "a1", RepositoryID: 7, HeadRepositoryID: 7}
 	for name, tt := range map[string]struct {
-		event    string
-		after    time.Duration // GitHub answers again
-		wait     time.Duration
-		pooled   bool
-		released bool
+		event  string
+		after  time.Duration // GitHub answers again
+		look   time.Duration
+		pooled bool
+		waits  bool
 	}{
-		"it may write":           {"push", 10 * time.Minute, 11 * time.Minute, true, true},
-		"it may not":             {"pull_request", 10 * time.Minute, 11 * time.Minute, false, true},
-		"GitHub is still away":   {"push", time.Hour, 10 * time.Minute, false, false},
-		"GitHub does not return": {"push", 3 * time.Hour, 2 * time.Hour, false, true},
+		"it may write":           {"push", 10 * time.Minute, 11 * time.Minute, true, false},
+		"it may not":             {"pull_request", 10 * time.Minute, 11 * time.Minute, false, false},
+		"GitHub is still away":   {"push", time.Hour, 10 * time.Minute, false, true},
+		"GitHub does not return": {"push", 3 * time.Hour, 2 * time.Hour, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &sources{run: push, branch: cache.Branch{Has: true, Protected: true}, hangs: true}
@@ -74,16 +76,16 @@ func TestARunThatGitHubDoesNotJudge(t *testing.T) {
 				go sweepOnceItWaits(ctx, w.fleet)
 				host := w.mustProvision(ctx, demand("1", "a", 1))[0]
 				w.release(ctx, "1", false)
-				time.AfterFunc(tt.after, func() { s.answer() })
-				time.Sleep(tt.wait)
+				time.AfterFunc(tt.after, s.answer)
+				time.Sleep(tt.look)
 				r := w.record(host.HostKey)
 				switch {
-				case r.Pooled() != tt.pooled, (r.Releasing()) == tt.released:
+				case r.Pooled() != tt.pooled, r.Releasing() != tt.waits:
 					t.Errorf("the host is %s [%s]: %s", r.Condition(), r.ReasonCode, r.Reason)
 				case r.State == lifecycle.StateTerminated && r.ReasonCode != lifecycle.ReasonUntrustedRun:
 					t.Errorf("the host has ended for %s", r.ReasonCode)
-				case tt.released && r.Unjudged:
-					t.Error("its record still says that GitHub has not judged its run")
+				case r.Unjudged != tt.waits:
+					t.Errorf("its record says %t of GitHub not having judged its run", r.Unjudged)
 				}
 			})
 		})

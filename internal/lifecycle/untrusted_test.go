@@ -116,17 +116,20 @@ func TestImagesStayWithARegistration(t *testing.T) {
 func TestJudged(t *testing.T) {
 	stopped, released := stoppedHost(t, true), releasedClean(t).Record
 	for name, tt := range map[string]struct {
-		r        lifecycle.Record
-		keep     []string
-		retiring bool
+		r                  lifecycle.Record
+		keep               []string
+		unknown            bool
+		retiring, unjudged bool
 	}{
-		"stopped, and may":      {stopped, []string{"images"}, false},
-		"stopped, and may not":  {stopped, nil, true},
-		"released, and may":     {released, []string{"images"}, false},
-		"released, and may not": {released, nil, false},
+		"stopped, and may":        {stopped, []string{"images"}, false, false, false},
+		"stopped, and may not":    {stopped, nil, false, true, false},
+		"stopped, and not known":  {stopped, nil, true, true, false},
+		"released, and may":       {released, []string{"images"}, false, false, false},
+		"released, and may not":   {released, nil, false, false, false},
+		"released, and not known": {released, nil, true, false, true},
 	} {
-		if r := tt.r.Judged(tt.keep, nil); r.Retiring != tt.retiring || !slices.Equal(r.KeepCaches, tt.keep) || r.Startable(now, 0) != (tt.r.Startable(now, 0) && !tt.retiring) {
-			t.Errorf("%s: keeps %q, retiring %t: %s", name, r.KeepCaches, r.Retiring, r.RetiringReason)
+		if r := tt.r.Judged(tt.keep, nil, tt.unknown); r.Unjudged != tt.unjudged || r.Retiring != tt.retiring || !slices.Equal(r.KeepCaches, tt.keep) || r.Startable(now, 0) != (tt.r.Startable(now, 0) && !tt.retiring) {
+			t.Errorf("%s: keeps %q, unjudged %t, retiring %t: %s", name, r.KeepCaches, r.Unjudged, r.Retiring, r.RetiringReason)
 		}
 	}
 }

@@ -63,8 +63,7 @@ func (hs *Hosts) apply(ctx context.Context, j *op.Recorder, r lifecycle.Record, 
 		next.Registration = token
 	}
 	if judged {
-		next = next.Judged(kept.names, kept.mirror)
-		next.Unjudged = kept.unjudged && next.Releasing()
+		next = next.Judged(kept.names, kept.mirror, kept.unjudged)
 	}
 	if err := hs.supplyToken(ctx, &next, d.Action); err != nil {
 		return r, err

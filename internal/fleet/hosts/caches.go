@@ -53,7 +53,7 @@ func (hs *Hosts) keptCaches(ctx context.Context, r lifecycle.Record, repository,
 			return kept, "its caches are thrown away: GitHub has no such run or branch"
 		}
 		hs.Log.Warn("caches of a run are thrown away", logkey.Instance, r.InstanceID, logkey.Repository, repository, logkey.Run, runID, logkey.Error, err)
-		kept.unjudged = hs.Policy(r.Pool).DockerCache != ""
+		kept.unjudged = hs.Policy(r.Pool).DockerCache != "" && !errors.Is(err, lifecycle.ErrRefused)
 		return kept, "its caches are thrown away: GitHub did not say whose run it is"
 	}
 	for _, s := range specs {
@@ -82,14 +82,14 @@ func (hs *Hosts) mirror(ctx context.Context, r lifecycle.Record, specs []cache.S
 type keptCaches struct {
 	names  []string
 	mirror *lifecycle.Mirror
-	// unjudged: GitHub did not answer, and the host may yet outlive its run.
+	// unjudged: GitHub did not answer, and the host may yet outlive its run. A refusal is an answer: without the permission it would come each time.
 	unjudged bool
 }
 
 // judgeAgain asks GitHub once more about a run that it did not judge at the release of its host, and decides again if it answers. The answer is for
 // this decision alone: what the run has left is deleted already.
 func (hs *Hosts) judgeAgain(ctx context.Context, j *op.Recorder, facts lifecycle.Facts, d lifecycle.Decision, now time.Time) (lifecycle.Decision, error) {
-	if hs.GitHubHealth.VerdictsUnknown(now) {
+	if hs.GitHubHealth.verdictsUnknown(now) {
 		return d, nil
 	}
 	repository, runID := facts.Record.RunBefore()

@@ -166,8 +166,8 @@ func (w *GitHubHealth) sawVerdict(err error) {
 	w.lostVerdict.note(w.now)
 }
 
-// VerdictsUnknown reports whether GitHub did not say so just now.
-func (w *GitHubHealth) VerdictsUnknown(now time.Time) bool {
+// verdictsUnknown reports whether GitHub did not say so just now.
+func (w *GitHubHealth) verdictsUnknown(now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.lostVerdict.is(now)
