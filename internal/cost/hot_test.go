@@ -71,16 +71,22 @@ func (w *world) listen(n int) {
 	w.keys = w.idle()
 	w.answer()
 	w.sweep(w.fleet.NewDueSweep())
-	records, err := w.plain.Instances(w.t.Context(), w.keys)
+	w.idleAre("hot", n, lifecycle.Record.Hot)
+}
+
+// idleAre checks how many of the idle hosts are so.
+func (w *world) idleAre(what string, want int, so func(lifecycle.Record) bool) {
+	w.t.Helper()
+	records, err := w.plain.Instances(w.t.Context(), w.idle())
 	w.must(err)
 	count := 0
 	for _, r := range records {
-		if r.Hot() {
+		if so(r) {
 			count++
 		}
 	}
-	if count != n {
-		w.t.Errorf("%d hosts are hot, want %d", count, n)
+	if count != want {
+		w.t.Errorf("%d hosts are %s, want %d", count, what, want)
 	}
 }
 

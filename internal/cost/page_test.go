@@ -97,7 +97,7 @@ Prices:
 	}
 	line(`
 Region %s, looked up on %s; change them in [prices.go](../internal/cost/prices.go). Calls to EC2, ECS, STS, IAM and the instance
-metadata are free. Not counted: storage and backups of tables, the free tier, retries, and [statements](agentd.md#the-statement-of-a-reset): no call more, and about 4 write units a release. Traffic, disks and addresses are counted in [whole bills](#whole-bills), and disks of [stopped hosts](#stopped-hosts), alone.`, prices.Region, prices.Date)
+metadata are free. Not counted: storage and backups of tables, the free tier, retries, and [statements](agentd.md#the-statement-of-a-reset): no call more, and about 4 write units a release. Traffic, disks and addresses are counted in [whole bills](#whole-bills) alone, and disks for [stopped hosts](#stopped-hosts) too.`, prices.Region, prices.Date)
 }
 
 func (m measured) hoursPart(line liner) {
