@@ -243,8 +243,19 @@ for n in $(seq 200); do head -c 100k /dev/zero >more$n; done 2>/dev/null; touch 
 		harm: fillNodes, left: "ls -d ~/go/pkg/mod/full",
 	},
 	{
-		name: "more files than a cache may have", refused: true,
-		harm: `cd ~/go/pkg/mod; for d in 1 2 3 4; do mkdir many$d; ( cd many$d; seq -f f%g 1 250000 | xargs -n 5000 -P 2 touch ); done`,
+		// More than a cache may have fit; the volume refuses the others one by one, as a disk does.
+		name: "ten million files", refused: true,
+		harm: `cat >/dev/shm/many.pl <<'end'
+use Fcntl;
+my ($made, $full, $dir) = (0, 0);
+for (1..5000000) {
+	if ($_ % 500000 == 1) { my $next = "$ENV{HOME}/go/pkg/mod/many$ARGV[0]-$_"; $dir = $next if mkdir $next }
+	if (sysopen my $f, "$dir/$_", O_CREAT | O_WRONLY) { $made++ } else { $!{ENOSPC} or die "$dir/$_: $!"; $full++ }
+}
+print "made $made, and $full found no room\n";
+end
+for n in 1 2; do perl /dev/shm/many.pl $n >/dev/shm/made$n & done; wait; cat /dev/shm/made1 /dev/shm/made2
+awk '{ made += $2; tried += $2 + $4 } END { exit !(made > 1000000 && tried == 10000000) }' /dev/shm/made1 /dev/shm/made2 || exit 1`,
 		left: "ls -d ~/go/pkg/mod/many*",
 	},
 	{
