@@ -164,6 +164,7 @@ type backends struct {
 	exhausted       func(usage lifecycle.UsageClass) []lifecycle.Offering
 	region          string     // empty outside AWS
 	launchRate      fleet.Rate // zero: launches are not gathered
+	atOnce          int        // on how many hosts an operation works at once; 0: as many as the fleet does by default
 	ensure          fleet.Ensure
 	notices         fleet.Notices // nil: none are received
 	sells           func(c fleet.Class, patterns ...[]string) bool
@@ -211,6 +212,6 @@ func newLocalBackends(c *config.Config, log hclog.Logger, readOnly bool) (*backe
 	}
 	return &backends{
 		store: sqlite.New(file).Store, queue: queue.New(file, queue.Options{}), compute: compute,
-		sells: sells(c), endHosts: compute.EndAll, close: file.Close,
+		atOnce: db.WritesAtOnce, sells: sells(c), endHosts: compute.EndAll, close: file.Close,
 	}, nil
 }

@@ -122,7 +122,7 @@ func (d *daemon) fleetOptions(ctx context.Context, c *config.Config, replica str
 		Jobs:    jobOptions(c, records, d.hub), Releases: runnerReleases(c, d.hub),
 		Workers: workerOptions(c, records),
 		Pools:   hosts, Classes: classes(c), Sells: p.sells, Outside: p.outside, Repositories: sweptRepositories(c),
-		TemplateVersion: p.templateVersion, Exhausted: p.exhausted, LaunchRate: p.launchRate, Ensure: p.ensure, HostKey: p.hostKey, Notices: instrument.Notices(p.notices, metrics),
+		TemplateVersion: p.templateVersion, Exhausted: p.exhausted, LaunchRate: p.launchRate, AtOnce: p.atOnce, Ensure: p.ensure, HostKey: p.hostKey, Notices: instrument.Notices(p.notices, metrics),
 		Checks:    checkOptions(c, records, instrument.GitHubChecks{GitHubChecks: d.hub, Calls: d.calls("github")}),
 		ScaleDown: idle, Services: services, Limits: c.Limits.Policy(), Budgets: c.Limits.BudgetList(), Prices: &prices, CallsMade: callsMade(p.calls),
 		ClockOffset: p.clockOffset, Tracer: d.tracing.Operations(),

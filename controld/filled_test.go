@@ -79,10 +79,10 @@ func TestEveryOptionIsFilled(t *testing.T) {
 		left    map[string]string
 	}{
 		"fleet": {inAWS.fleet, map[string]string{
-			"RandomText": ofTests, "OneAtATime": ofTests, "Rand": ofTests, "Checks": takesApp,
+			"RandomText": ofTests, "AtOnce": defaults, "Rand": ofTests, "Checks": takesApp,
 		}},
 		"fleet here": {local.fleet, map[string]string{
-			"RandomText": ofTests, "OneAtATime": ofTests, "Rand": ofTests, "Checks": takesApp, "TemplateVersion": "there are no templates", "Exhausted": "it sells what it has",
+			"RandomText": ofTests, "Rand": ofTests, "Checks": takesApp, "TemplateVersion": "there are no templates", "Exhausted": "it sells what it has",
 			"Ensure": "there is nothing to make", "HostKey": "it is the instance id", "Notices": "EC2 sends them", "LaunchRate": "launches have no limit of calls", "Outside": "its pools have no bounds but their lists",
 			"ClockOffset": "the store is on the same machine", "CallsMade": "nothing of AWS is called",
 		}},
@@ -132,7 +132,7 @@ func TestEveryOptionIsFilled(t *testing.T) {
 
 		"presence": {inAWS.d.presence, map[string]string{"seen": "its own", "count": "its own"}},
 		"daemon":   {inAWS.d, nil},
-		"backends": {inAWS.d.backends, map[string]string{"endHosts": "hosts outlive the daemon"}},
+		"backends": {inAWS.d.backends, map[string]string{"endHosts": "hosts outlive the daemon", "atOnce": defaults}},
 		"backends here": {local.d.backends, map[string]string{
 			"hostKey": "it is the instance id", "templateVersion": "there are no templates", "exhausted": "it sells what it has", "ensure": "there is nothing to make",
 			"notices": "EC2 sends them", "keepRole": "hosts have none", "probe": "there is no account", "launchRate": "launches have no limit of calls", "outside": "its pools have no bounds but their lists",

@@ -40,6 +40,7 @@ func BenchmarkClaimByCaches(b *testing.B) {
 
 func claimClosedLoop(b *testing.B, w *world) {
 	w.fill(b, 256, nil)
+	used := cpu(b)
 	var next atomic.Int64
 	var mu sync.Mutex
 	var took []time.Duration
@@ -69,6 +70,7 @@ func claimClosedLoop(b *testing.B, w *world) {
 	}
 	wg.Wait()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "claims/s")
+	b.ReportMetric(float64((cpu(b)-used).Microseconds())/1000/float64(b.N), "cpu-ms/op")
 	reportLatency(b, took)
 }
 

@@ -47,6 +47,15 @@ func TestALostAnswerWhileHotHostsServe(t *testing.T) {
 	strikeEach(t, func(t *testing.T, at int) *fate { return loseAnswerAt(t, at, (*world).provideHot, listening) })
 }
 
+// The same for the hosts of a run that are claimed, made ready and given back at once, so that the effect that is struck is one of several at a time.
+func TestACrashWhileManyHostsServe(t *testing.T) {
+	strikeEach(t, func(t *testing.T, at int) *fate { return crashAt(t, at, (*world).serveMany) })
+}
+
+func TestALostAnswerWhileManyHostsServe(t *testing.T) {
+	strikeEach(t, func(t *testing.T, at int) *fate { return loseAnswerAt(t, at, (*world).serveMany) })
+}
+
 // struckUnderRace: in make test, one effect of so many is struck under the race detector, from the first on.
 const struckUnderRace = 25
 
@@ -86,6 +95,7 @@ func crashOf(t *testing.T, at, maximum int, scene func(*world, context.Context),
 	mortal, die := context.WithCancel(ctx)
 	f := &fate{at: at, kill: die}
 	first, second := w.newFleet("first", append([]func(*fleet.Options){w.mortal(f, maximum, anyRun)}, change...)...), w.fleet
+	w.mortalOne = first
 	w.hub.hear = func(ctx context.Context, webhook lifecycle.Webhook) error {
 		if !f.isDead() {
 			if err := first.TakeWebhook(ctx, webhook, time.Now()); err == nil || !f.isDead() {
@@ -197,6 +207,56 @@ func (w *world) provideOnce(ctx context.Context) {
 	w.hub.sayRun(ctx, over)
 	w.until("they went back", 20*time.Minute, hosts(0))
 	w.until("no registration is left", 15*time.Minute, func() bool { return len(w.github.names()) == 0 })
+}
+
+// serveMany has two runs of four hosts, one after the other, so that the second has the hosts of the first. What a replica did not get done before it
+// died is asked of the other.
+func (w *world) serveMany(ctx context.Context) {
+	w.t.Helper()
+	const many = 4
+	var first []string
+	for _, run := range []string{"5", "6"} {
+		var p *fleet.Provision
+		w.either(ctx, func(f *fleet.Fleet) fleet.Op {
+			var err error
+			if p, err = f.NewProvision(demand(run, "request", many)); err != nil {
+				w.t.Fatal(err)
+			}
+			return p
+		})
+		var keys []string
+		for _, r := range w.serving(run) {
+			if r.State != lifecycle.StateRunning {
+				w.t.Errorf("%s is %s for run %s", r.InstanceID, r.Condition(), run)
+			}
+			keys = append(keys, r.HostKey)
+		}
+		slices.Sort(keys)
+		switch taken := p.Request().Taken; {
+		case len(keys) != many, len(taken) != many, len(p.Instances()) != many:
+			w.t.Errorf("run %s has %d hosts, and its request %d of %d", run, len(keys), len(taken), len(p.Instances()))
+		case first != nil && !slices.Equal(keys, first):
+			w.t.Errorf("run %s has %v, and the run before left %v", run, keys, first)
+		}
+		first = keys
+		w.either(ctx, func(f *fleet.Fleet) fleet.Op { return f.NewRelease(repository, run, 0, true) })
+		for _, key := range keys {
+			if r := w.record(key); !r.Pooled() {
+				w.t.Errorf("after run %s %s is %s: %s", run, r.InstanceID, r.Condition(), r.Reason)
+			}
+		}
+	}
+}
+
+// either has the mortal replica, if there is one and it lives, or else the other do an operation.
+func (w *world) either(ctx context.Context, begin func(*fleet.Fleet) fleet.Op) {
+	w.t.Helper()
+	if w.mortalOne != nil && w.mortalOne.Drive(ctx, begin(w.mortalOne), patience) == nil {
+		return
+	}
+	if err := w.fleet.Drive(ctx, begin(w.fleet), patience); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 // provideHot has a run leave hot hosts behind. The next run claims them, and they become hot again.

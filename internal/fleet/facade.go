@@ -161,9 +161,9 @@ func (f *Fleet) List(ctx context.Context, filter lifecycle.Filter, page lifecycl
 	return f.explain.List(ctx, filter, page, now)
 }
 
-// ReportsOf reads the reports of records, by host key, as far as they may be believed.
-func (f *Fleet) ReportsOf(ctx context.Context, records []lifecycle.Record, now time.Time) (map[string]lifecycle.Report, error) {
-	return f.explain.ReportsOf(ctx, records, now)
+// ReportsOf reads the reports of records, by host key, as far as they may be believed. Those that are heard already are not read.
+func (f *Fleet) ReportsOf(ctx context.Context, records []lifecycle.Record, heard map[string]lifecycle.Report, now time.Time) (map[string]lifecycle.Report, error) {
+	return f.explain.ReportsOf(ctx, records, heard, now)
 }
 
 // Count counts the live hosts by pool; see explain.Explainer.Count.

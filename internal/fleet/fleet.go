@@ -109,8 +109,9 @@ type Options struct {
 	ClockOffset func() time.Duration
 	// Tracer follows operations; nil: nothing does.
 	Tracer op.Tracer
-	// OneAtATime: calls to GitHub about several hosts are made one after the other on the caller's goroutine.
-	OneAtATime bool
+	// AtOnce is on how many hosts an operation works at once; 0: 10. With 1 each step has one effect at most, and all calls are made on the
+	// caller's goroutine, so a simulation of them can be repeated.
+	AtOnce int
 
 	Rand     *rand.Rand
 	Log      hclog.Logger
@@ -229,7 +230,7 @@ func (o *Options) fill() {
 func (f *Fleet) lowerRooms(o Options, health *hosts.GitHubHealth) {
 	f.hosts = &hosts.Hosts{
 		Store: o.Store, Queue: o.Queue, GitHub: o.GitHub, Sources: o.Sources, Guards: o.Guards, Compute: o.Compute, Ender: o.Compute,
-		Pools: o.Pools, Prices: o.Prices, Limited: o.Limits.On(), HostKey: o.HostKey, RandomText: o.RandomText, OneAtATime: o.OneAtATime, GitHubHealth: health,
+		Pools: o.Pools, Prices: o.Prices, Limited: o.Limits.On(), HostKey: o.HostKey, RandomText: o.RandomText, AtOnce: cmp.Or(o.AtOnce, hosts.AtOnce), GitHubHealth: health,
 		Templates: hosts.Templates{Ask: o.TemplateVersion}, Timing: o.Timing, Log: o.Log, Observer: o.Observer, Ops: f.ops,
 	}
 	f.quota = &quota.Ledger{

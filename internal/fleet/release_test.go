@@ -2,6 +2,7 @@ package fleet_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -160,13 +161,12 @@ func (g *fakeGitHub) setDown(down bool) {
 // forgetful loses the answer to the first write of a release that takes effect.
 type forgetful struct {
 	fleet.Store
-	lost bool
+	lost atomic.Bool
 }
 
 func (f *forgetful) UpdateInstance(ctx context.Context, r lifecycle.Record) (lifecycle.Record, error) {
 	stored, err := f.Store.UpdateInstance(ctx, r)
-	if err == nil && stored.Releasing() && !f.lost {
-		f.lost = true
+	if err == nil && stored.Releasing() && f.lost.CompareAndSwap(false, true) {
 		return lifecycle.Record{}, &lifecycle.UnavailableError{What: "update instance", Err: context.DeadlineExceeded}
 	}
 	return stored, err
@@ -177,8 +177,8 @@ func TestAReleaseWaitsForWhatALostAnswerFreed(t *testing.T) {
 		w.mustProvision(ctx, demand("1", "a", 2))
 		store := &forgetful{Store: w.store}
 		w.fleet = w.newFleet("b", func(o *fleet.Options) { o.Store = store })
-		if r := w.release(ctx, "1", true); !store.lost || len(r.Instances()) != 2 || r.Pooled() != 2 {
-			t.Errorf("an answer lost: %v; freed %d and pooled %d hosts, want 2", store.lost, len(r.Instances()), r.Pooled())
+		if r := w.release(ctx, "1", true); !store.lost.Load() || len(r.Instances()) != 2 || r.Pooled() != 2 {
+			t.Errorf("an answer lost: %v; freed %d and pooled %d hosts, want 2", store.lost.Load(), len(r.Instances()), r.Pooled())
 		}
 	})
 }

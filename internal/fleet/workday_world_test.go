@@ -126,6 +126,7 @@ func newWorkday(t *testing.T, warm *fleet.WarmPool, change ...func(*fleet.Option
 func (d *workday) options(warm *fleet.WarmPool, observed func(store.Store) store.Store) []func(*fleet.Options) {
 	return []func(*fleet.Options){scalingDown(policy.ScaleDown{}), func(o *fleet.Options) {
 		o.Store = wakingStore{observed(o.Store.(*memory.Store).Store), d.hears}
+		o.AtOnce = 1 // all is on one goroutine
 		o.ScaleDown.Scope = func(repository string) string { return strings.Split(repository, "/")[0] }
 		p := pool(lifecycle.ReuseNone)
 		if warm != nil {

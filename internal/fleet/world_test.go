@@ -34,6 +34,8 @@ type world struct {
 	github  *fakeGitHub
 	hub     *hub // nil: there are no jobs
 	fleet   *fleet.Fleet
+	// mortalOne is the replica that dies, beside fleet; nil: there is none.
+	mortalOne *fleet.Fleet
 
 	mu sync.Mutex
 	// deaf hosts do not report, broken ones fail to register; "*": all do.

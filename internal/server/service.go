@@ -60,7 +60,7 @@ func (s *service) provision(ctx context.Context, d fleet.Demand) (*remudav1.Prov
 		return nil, err
 	}
 	records := p.Instances()
-	reports, err := s.fleet.ReportsOf(ctx, records, s.now())
+	reports, err := s.fleet.ReportsOf(ctx, records, p.Heard(), s.now())
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ func (s *service) Release(ctx context.Context, req *remudav1.ReleaseRequest) (*r
 			s.followers.follow(r, req.GetRunId())
 		}
 	}()
-	reports, err := s.fleet.ReportsOf(ctx, r.Instances(), s.now())
+	reports, err := s.fleet.ReportsOf(ctx, r.Instances(), r.Heard(), s.now())
 	if err != nil {
 		return nil, s.toStatus(ctx, err)
 	}

@@ -46,7 +46,7 @@ func (r *replica) start() {
 		Store: l.Store(), Queue: l.QueuePort(), Compute: l.ComputePort(), GitHub: l.GitHubPort(), Notices: l.NoticePort(), Sources: l.sources(),
 		Pools: l.Pools, Classes: classes, Repositories: world.Repositories, ScaleDown: l.scaleDown(), Guards: l.guards(), Limits: l.Limits,
 		Services: l.serviceOptions(), Workers: l.workerOptions(r), Jobs: l.jobOptions(),
-		Replica: fmt.Sprintf("%s.%d", r.name, l.starts), Rand: l.Random(2), RandomText: l.standbyLabel, OneAtATime: true,
+		Replica: fmt.Sprintf("%s.%d", r.name, l.starts), Rand: l.Random(2), RandomText: l.standbyLabel, AtOnce: 1,
 		ClockOffset: func() time.Duration { return -r.skew - r.off }, LaunchRate: l.launchRate(), Timing: fleet.Timing{PauseLag: 1}, Log: l.Logger(r.name),
 	}))
 	l.Tell(r.name, "starts", "")

@@ -5,6 +5,7 @@ package explain
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -258,17 +259,28 @@ func (ex *Explainer) List(ctx context.Context, filter lifecycle.Filter, page lif
 	if err != nil {
 		return got, nil, fmt.Errorf("list instances: %w", err)
 	}
-	reports, err := ex.ReportsOf(ctx, got.Items, now)
+	reports, err := ex.ReportsOf(ctx, got.Items, nil, now)
 	return got, reports, err
 }
 
-// ReportsOf reads the reports of records, by host key, as far as they may be believed.
-func (ex *Explainer) ReportsOf(ctx context.Context, records []lifecycle.Record, now time.Time) (map[string]lifecycle.Report, error) {
+// ReportsOf reads the reports of records, by host key, as far as they may be believed. Those that are heard already are not read.
+func (ex *Explainer) ReportsOf(
+	ctx context.Context, records []lifecycle.Record, heard map[string]lifecycle.Report, now time.Time,
+) (map[string]lifecycle.Report, error) {
 	keys := make([]string, 0, len(records))
 	for _, r := range records {
-		keys = append(keys, r.HostKey)
+		if _, ok := heard[r.HostKey]; !ok {
+			keys = append(keys, r.HostKey)
+		}
 	}
-	return ex.Hosts.Reports(ctx, keys, now)
+	if len(keys) == 0 && heard != nil {
+		return heard, nil
+	}
+	reports, err := ex.Hosts.Reports(ctx, keys, now)
+	if err == nil {
+		maps.Copy(reports, heard)
+	}
+	return reports, err
 }
 
 // Healthy reports whether a host has reported of late. One that is drained or interrupted has marks of its own, and may be as well as any other.

@@ -160,6 +160,9 @@ func CloudFacts(r lifecycle.Record, clouds map[string]lifecycle.Machine) lifecyc
 // Reports reads what the agents of hosts report, by host key. A report is untrusted input.
 // Reports and AllReports are the only ways to one, and return what may be believed of it.
 func (hs *Hosts) Reports(ctx context.Context, hostKeys []string, now time.Time) (map[string]lifecycle.Report, error) {
+	if len(hostKeys) == 0 {
+		return map[string]lifecycle.Report{}, nil
+	}
 	stored, err := hs.Store.Reports(ctx, hostKeys)
 	if err != nil {
 		hs.health.reportsAway()

@@ -45,9 +45,8 @@ type Hosts struct {
 
 	// RandomText makes the labels of hosts that listen ahead of need; nil: crypto/rand's.
 	RandomText func() string
-	// OneAtATime: calls about several hosts are made one after the other on the caller's goroutine, so a simulation
-	// of them can be repeated.
-	OneAtATime bool
+	// AtOnce is on how many hosts an operation works at once. With 1 all is done on the caller's goroutine, so a simulation can be repeated.
+	AtOnce int
 	// HostKey makes a host key of an instance id.
 	HostKey      func(instanceID string) string
 	GitHubHealth *GitHubHealth

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
@@ -171,19 +170,4 @@ func Discarded(before lifecycle.Record) (lifecycle.Record, bool) {
 	}
 	before.RunnerName = lifecycle.RunnerName(s.Assignment, before.InstanceID)
 	return before, true
-}
-
-// eachAtOnce calls do with the numbers below n, all at once: what calls GitHub waits for its turn there.
-func (hs *Hosts) eachAtOnce(n int, do func(i int)) {
-	if hs.OneAtATime {
-		for i := range n {
-			do(i)
-		}
-		return
-	}
-	var all sync.WaitGroup
-	for i := range n {
-		all.Go(func() { do(i) })
-	}
-	all.Wait()
 }

@@ -1,8 +1,8 @@
 // Package op holds what the operations of a fleet are made of: steps, the driver
 // that takes them, and the recorder of their history.
 //
-// An operation does its work in small steps. Each step reads, decides and does at most one effect, and the
-// progress that matters is in the store. A daemon drives the steps in a loop, the simulator takes them one at
+// An operation does its work in small steps. Each step reads, decides and does at most one effect, or the same effect on several hosts, each by
+// itself. The progress that matters is in the store. A daemon drives the steps in a loop, the simulator takes them one at
 // a time, and a crash between any two of them is finished by a sweep.
 package op
 

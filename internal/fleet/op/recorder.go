@@ -33,6 +33,24 @@ type Recorder struct {
 	Decided *[]Decided
 }
 
+// Part is a recorder for one of several things that an operation does at once. What it holds is j's once it has joined it.
+func (j *Recorder) Part() Recorder {
+	p := Recorder{driver: j.driver, Dry: j.Dry, Sweep: j.Sweep, Now: j.Now, HoldsOffers: true}
+	if j.Decided != nil {
+		p.Decided = new([]Decided)
+	}
+	return p
+}
+
+// Join adds what a part has recorded.
+func (j *Recorder) Join(p *Recorder) {
+	j.events, j.Offers = append(j.events, p.events...), append(j.Offers, p.Offers...)
+	j.Effects += p.Effects
+	if j.Decided != nil {
+		*j.Decided = append(*j.Decided, *p.Decided...)
+	}
+}
+
 // Decided is a decision on one host, for people.
 type Decided struct {
 	InstanceID string

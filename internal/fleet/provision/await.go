@@ -1,8 +1,10 @@
 package provision
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -25,7 +27,7 @@ func (p *Provision) await(ctx context.Context, now time.Time) (op.Progress, erro
 	case len(p.unlabeled) > 0:
 		return p.setLabels(ctx, now)
 	case len(p.round) > 0:
-		return p.decideNext(ctx, now)
+		return p.decideSome(ctx, now)
 	case len(p.discarded) > 0 && !now.Before(p.withdrawAt):
 		return p.withdrawStandby(ctx, now)
 	case p.lostHost():
@@ -96,6 +98,10 @@ func (p *Provision) look(ctx context.Context, now time.Time) (op.Progress, error
 		return op.Again, err
 	}
 	p.reports, p.labeled = reports, map[string]lifecycle.Facts{}
+	if p.heard == nil {
+		p.heard = make(map[string]lifecycle.Report, len(reports))
+	}
+	maps.Copy(p.heard, reports)
 	if unheard := p.unheard(); len(unheard) > 0 && p.cloudLook(now) {
 		p.lookForDead(ctx, unheard, now)
 	}
@@ -187,18 +193,35 @@ func (p *Provision) decision(key string, now time.Time) lifecycle.Decision {
 	return p.env.Hosts.Decide(p.facts(key), now)
 }
 
-// decideNext carries out the decision on one host of the round.
-func (p *Provision) decideNext(ctx context.Context, now time.Time) (op.Progress, error) {
-	key := p.round[0]
-	before := p.hosts[key]
-	r, d, err := p.env.Hosts.ReconcileOneOfMany(ctx, &p.Events, p.facts(key), now)
-	if err != nil {
-		return op.Again, err
+// decideSome carries out the decisions on some hosts of the round.
+func (p *Provision) decideSome(ctx context.Context, now time.Time) (op.Progress, error) {
+	some := p.round[:p.env.Hosts.Some(len(p.round))]
+	facts, results := make([]lifecycle.Facts, len(some)), make([]reconciled, len(some))
+	for i, key := range some {
+		facts[i] = p.facts(key)
 	}
-	p.discard(d.Action, before)
-	p.hosts[key] = r
-	p.round = p.round[1:]
-	return op.Again, nil
+	p.env.Hosts.Together(ctx, &p.Events, len(some), func(ctx context.Context, i int, j *op.Recorder) {
+		results[i].after, results[i].decision, results[i].err = p.env.Hosts.ReconcileOneOfMany(ctx, j, facts[i], now)
+	})
+	var err error
+	var open []string
+	for i, r := range results {
+		if r.err != nil {
+			err, open = cmp.Or(err, r.err), append(open, some[i])
+			continue
+		}
+		p.discard(r.decision.Action, facts[i].Record)
+		p.hosts[some[i]] = r.after
+	}
+	p.round = append(open, p.round[len(some):]...)
+	return op.Again, err
+}
+
+// reconciled is what came of one of several hosts.
+type reconciled struct {
+	after    lifecycle.Record
+	decision lifecycle.Decision
+	err      error
 }
 
 // discard notes the registration that a host no longer uses: when it is to register again, and, should this replica not have deleted it

@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,7 +63,7 @@ func (t *requestCleanup) Step(ctx context.Context, now time.Time) (op.Progress, 
 	case !t.loaded:
 		return t.load(ctx, now)
 	case len(t.pending) > 0:
-		return t.host(ctx, now)
+		return t.decideSome(ctx, now)
 	case !t.decided:
 		t.decided = true
 		t.limits = t.env.Quota.LimitsOf(t.q.Repository)
@@ -135,34 +136,50 @@ func (t *requestCleanup) load(ctx context.Context, now time.Time) (op.Progress, 
 	return op.Again, nil
 }
 
-// host decides on one host. If a sweep or another replica has written its record in the
-// meantime, it decides again.
-func (t *requestCleanup) host(ctx context.Context, now time.Time) (op.Progress, error) {
-	r := t.pending[0]
+// decideSome decides on some hosts. If a sweep or another replica has written the record of one in the meantime, it decides on that again.
+func (t *requestCleanup) decideSome(ctx context.Context, now time.Time) (op.Progress, error) {
+	some := t.pending[:t.env.Hosts.Some(len(t.pending))]
+	results := make([]reconciled, len(some))
+	t.env.Hosts.Together(ctx, t.journal, len(some), func(ctx context.Context, i int, j *op.Recorder) {
+		results[i].after, results[i].decision, results[i].err = t.env.Hosts.ReconcileSwept(ctx, j, t.facts(some[i]), now)
+	})
+	var err error
+	var open []lifecycle.Record
+	for i, r := range results {
+		switch {
+		case r.err != nil:
+			err, open = cmp.Or(err, r.err), append(open, some[i])
+		case r.after.Version != some[i].Version && hosts.Serves(r.after, t.q):
+			open = append(open, r.after) // ready, or changed by another operation: decide again
+		default:
+			t.decidedOn(some[i], r, now)
+		}
+	}
+	t.pending = append(open, t.pending[len(some):]...)
+	return op.Again, err
+}
+
+func (t *requestCleanup) facts(r lifecycle.Record) lifecycle.Facts {
 	r.Meter.ChargeTo(t.user)
 	facts := lifecycle.Facts{Record: r, Request: &t.q}
 	if report, ok := t.reports[r.HostKey]; ok {
 		facts.Report = &report
 	}
-	after, d, err := t.env.Hosts.ReconcileSwept(ctx, t.journal, facts, now)
-	if err != nil {
-		return op.Again, err
-	}
+	return facts
+}
+
+// decidedOn notes what came of a host.
+func (t *requestCleanup) decidedOn(before lifecycle.Record, r reconciled, now time.Time) {
 	switch {
-	case after.Version != r.Version && hosts.Serves(after, t.q):
-		t.pending[0] = after // ready, or changed by another operation: decide again
-		return op.Again, nil
-	case d.Action != lifecycle.ActionKeep, after.Assignment == r.Assignment+1:
+	case r.decision.Action != lifecycle.ActionKeep, r.after.Assignment == before.Assignment+1:
 		// The host was freed now, or before by our own write whose answer was lost.
-		t.freed = append(t.freed, after)
-	case hosts.Serves(after, t.q):
-		t.keepFor(after, d, now)
+		t.freed = append(t.freed, r.after)
+	case hosts.Serves(r.after, t.q):
+		t.keepFor(r.after, r.decision, now)
 	}
-	if hosts.Serves(after, t.q) {
+	if hosts.Serves(r.after, t.q) {
 		t.kept++
 	}
-	t.pending = t.pending[1:]
-	return op.Again, nil
 }
 
 // keepFor notes when the cleanup must check a host that stays.

@@ -91,12 +91,14 @@ type Provision struct {
 	deferred bool
 	// launcher makes the launch of q.Launch.
 	launcher Launcher
-	// unknownClaim is the host of a claim whose answer was lost.
-	unknownClaim string
+	// unknownClaims are the hosts of claims whose answers were lost, by host key.
+	unknownClaims []string
 	// round are the unready hosts that this round has still to decide on, and
 	// reports are the last reports of their agents.
 	round   []string
 	reports map[string]lifecycle.Report
+	// heard are the last reports of all rounds, for the answer.
+	heard map[string]lifecycle.Report
 	// unlabeled are those of the round whose runners have yet to get the labels of the run, and
 	// labeled what GitHub answered about the others, by host key.
 	unlabeled []string
@@ -179,7 +181,7 @@ func (p *Provision) State() []any {
 	return []any{
 		p.attended, p.exists, p.loaded, p.q, readAt, p.token, p.jit.runner, p.jit.id, p.hosts, p.unrecorded, p.starting,
 		p.checkReplaced, p.checkLimit, p.limitTries, int(p.search), p.sel.state(), p.booking.state(), p.full, p.refusal, p.deferred,
-		p.launcher.state(), p.unknownClaim, p.round, reports, p.unlabeled, labeled, p.discarded, slices.Sorted(maps.Keys(p.withdrawn)), p.withdrawAt, p.rereadAt, p.askCloud, p.dead, p.cleanup.state(), p.launchErr, p.retryAt,
+		p.launcher.state(), p.unknownClaims, p.round, reports, p.unlabeled, labeled, p.discarded, slices.Sorted(maps.Keys(p.withdrawn)), p.withdrawAt, p.rereadAt, p.askCloud, p.dead, p.cleanup.state(), p.launchErr, p.retryAt,
 	}
 }
 
@@ -237,6 +239,9 @@ func (p *Provision) Instances() []lifecycle.Record {
 	}
 	return list
 }
+
+// Heard are the reports of the hosts as the request has last read them, by host key. One that was ready before has none.
+func (p *Provision) Heard() map[string]lifecycle.Report { return p.heard }
 
 // create writes the request row. The token comes first: with GitHub unavailable nothing is claimed.
 func (p *Provision) create(ctx context.Context, now time.Time) (op.Progress, error) {

@@ -1,9 +1,11 @@
 package provision
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -36,6 +38,8 @@ type Release struct {
 	cleanup  *requestCleanup
 	hosts    []lifecycle.Record // freed by this release
 	cleaning []string           // those of them that had to become clean
+	// heard are the last reports of their agents that were read, for its answer.
+	heard map[string]lifecycle.Report
 	// round are the freed hosts that this round has still to decide on.
 	round  []answered
 	pooled int
@@ -113,6 +117,9 @@ func (r *Release) Subject() op.Subject {
 // Instances are the hosts that this release freed.
 func (r *Release) Instances() []lifecycle.Record { return r.hosts }
 
+// Heard are the reports of the hosts as it has last read them, by host key.
+func (r *Release) Heard() map[string]lifecycle.Report { return r.heard }
+
 // Pooled counts the freed hosts that are in the pool again. Without wait, Pooled and
 // Failed count what is known so far.
 func (r *Release) Pooled() int { return r.pooled }
@@ -169,7 +176,7 @@ func (r *Release) mark(ctx context.Context, now time.Time) (op.Progress, error) 
 func (r *Release) free(ctx context.Context, now time.Time) (op.Progress, error) {
 	if r.cleanup == nil {
 		if len(r.requests) == 0 {
-			r.stage = watching
+			r.stage, r.reread = watching, now.Add(rereadAfter) // it has just read them
 			return op.Again, nil
 		}
 		r.cleanup = &requestCleanup{env: r.env, journal: &r.Events, q: r.requests[0], user: r.user}
@@ -179,6 +186,7 @@ func (r *Release) free(ctx context.Context, now time.Time) (op.Progress, error) 
 		return progress, err
 	}
 	r.hosts = append(r.hosts, r.cleanup.freed...)
+	r.hear(r.cleanup.reports)
 	for _, h := range r.cleanup.freed {
 		if h.Releasing() {
 			r.cleaning = append(r.cleaning, h.HostKey)
@@ -191,7 +199,7 @@ func (r *Release) free(ctx context.Context, now time.Time) (op.Progress, error) 
 // watch follows the freed hosts until they are pooled or ended. Without wait it counts at once.
 func (r *Release) watch(ctx context.Context, now time.Time) (op.Progress, error) {
 	if len(r.round) > 0 {
-		return r.decideNext(ctx, now)
+		return r.decideSome(ctx, now)
 	}
 	r.env.Hosts.SendOffers(ctx, &r.Events, 1)
 	open := r.releasing()
@@ -205,6 +213,7 @@ func (r *Release) watch(ctx context.Context, now time.Time) (op.Progress, error)
 	if err != nil {
 		return op.Again, err
 	}
+	r.hear(reports)
 	for i, h := range r.hosts {
 		report, ok := reports[h.HostKey]
 		if !ok || !r.awaits(h) {
@@ -226,23 +235,40 @@ func (r *Release) watch(ctx context.Context, now time.Time) (op.Progress, error)
 	return op.Wait(r.env.Timing.Poll), nil
 }
 
+func (r *Release) hear(reports map[string]lifecycle.Report) {
+	if r.heard == nil {
+		r.heard = make(map[string]lifecycle.Report, len(reports))
+	}
+	maps.Copy(r.heard, reports)
+}
+
 // hotPoll is how many polls a follower lets pass between two looks at hosts that are pooled and become hot.
 const hotPoll = 4
 
-// decideNext decides on one host of the round and applies the decision. All hosts of a
-// round are decided on with the reports of one read.
-func (r *Release) decideNext(ctx context.Context, now time.Time) (op.Progress, error) {
-	next := r.round[0]
-	h := r.hosts[next.host]
-	after, _, err := r.env.Hosts.Reconcile(ctx, &r.Events, lifecycle.Facts{Record: h, Report: &next.report}, now)
-	if err != nil {
-		r.env.Hosts.SendOffers(ctx, &r.Events, 1)
-		return op.Again, err
+// decideSome decides on some hosts of the round and applies the decisions. All hosts of a round are decided on with the reports of one read.
+func (r *Release) decideSome(ctx context.Context, now time.Time) (op.Progress, error) {
+	some := r.round[:r.env.Hosts.Some(len(r.round))]
+	results := make([]reconciled, len(some))
+	r.env.Hosts.Together(ctx, &r.Events, len(some), func(ctx context.Context, i int, j *op.Recorder) {
+		facts := lifecycle.Facts{Record: r.hosts[some[i].host], Report: &some[i].report}
+		results[i].after, results[i].decision, results[i].err = r.env.Hosts.Reconcile(ctx, j, facts, now)
+	})
+	var err error
+	var open []answered
+	for i, result := range results {
+		if result.err != nil {
+			err, open = cmp.Or(err, result.err), append(open, some[i])
+			continue
+		}
+		r.hosts[some[i].host] = sameRelease(r.hosts[some[i].host], result.after)
 	}
-	r.hosts[next.host] = sameRelease(h, after)
-	r.round = r.round[1:]
-	r.env.Hosts.SendOffers(ctx, &r.Events, ports.SendAtOnce)
-	return op.Again, nil
+	r.round = append(open, r.round[len(some):]...)
+	atLeast := ports.SendAtOnce
+	if err != nil {
+		atLeast = 1
+	}
+	r.env.Hosts.SendOffers(ctx, &r.Events, atLeast)
+	return op.Again, err
 }
 
 // releasing are the freed hosts that are not clean yet. A follower also waits for those that become hot.
@@ -288,17 +314,24 @@ func sameRelease(before, after lifecycle.Record) lifecycle.Record {
 // count counts the pooled and the failed hosts. A host that was ended before it was
 // ready, or that was clean and ended by a rule of its pool, did not fail.
 func (r *Release) count(ctx context.Context, now time.Time) (op.Progress, error) {
-	reports, err := r.env.Hosts.Reports(ctx, r.cleaning, now)
-	if err != nil {
-		return op.Again, err
-	}
-	r.pooled, r.failed = 0, 0
+	var ended []string // before they were clean, perhaps
+	pooled := 0
 	for _, h := range r.hosts {
 		switch {
 		case h.Pooled():
-			r.pooled++
-		case h.State == lifecycle.StateTerminated && slices.Contains(r.cleaning, h.HostKey) &&
-			reports[h.HostKey].Signal != lifecycle.SignalRemoveRegOK:
+			pooled++
+		case h.State == lifecycle.StateTerminated && slices.Contains(r.cleaning, h.HostKey):
+			ended = append(ended, h.HostKey)
+		}
+	}
+	reports, err := r.env.Hosts.Reports(ctx, ended, now)
+	if err != nil {
+		return op.Again, err
+	}
+	r.hear(reports)
+	r.pooled, r.failed = pooled, 0
+	for _, key := range ended {
+		if reports[key].Signal != lifecycle.SignalRemoveRegOK {
 			r.failed++
 		}
 	}

@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -119,9 +120,9 @@ func (p *Provision) selectNext(ctx context.Context, now time.Time) (op.Progress,
 	}
 	switch {
 	case p.lacks() > 0 && len(s.open) > 0:
-		return p.tryDelivery(ctx, now)
+		return p.tryDeliveries(ctx, now)
 	case p.lacks() > 0 && len(s.candidates) > 0:
-		return p.tryCandidate(ctx, now)
+		return p.tryCandidates(ctx, now)
 	case p.lacks() > 0 && !p.queued() && !s.newestDone:
 		return p.findNewest(ctx, now)
 	case p.queued() && p.lacks() > p.policy().Awake && s.resting < len(p.restingKeys()):
@@ -170,19 +171,34 @@ func (p *Provision) selectNext(ctx context.Context, now time.Time) (op.Progress,
 	return op.Again, nil
 }
 
-// receive receives messages from the queue, at most as many as hosts are needed.
+// receive receives messages from the queue, at most as many as hosts are needed. It makes one call at first, and after full answers twice as many
+// as before at once: what asks an empty queue waits for nothing.
 func (p *Provision) receive(ctx context.Context, now time.Time) (op.Progress, error) {
-	got, err := p.env.Queue.Receive(ctx, p.queueName(), min(ports.ReceiveAtMost, p.lacks()))
+	s := &p.sel
+	calls := p.env.Hosts.Some(min(max(1, s.rounds), maxRounds-s.rounds, (p.lacks()+ports.ReceiveAtMost-1)/ports.ReceiveAtMost))
+	got, errs := make([][]lifecycle.Delivery, calls), make([]error, calls)
+	p.env.Hosts.Together(ctx, &p.Events, calls, func(ctx context.Context, i int, _ *op.Recorder) {
+		got[i], errs[i] = p.env.Queue.Receive(ctx, p.queueName(), min(ports.ReceiveAtMost, p.lacks()-i*ports.ReceiveAtMost))
+	})
+	var err error
+	for i := range calls {
+		err = cmp.Or(err, p.received(got[i], errs[i], now))
+	}
+	return op.Again, err
+}
+
+// received takes the answer of one receive.
+func (p *Provision) received(got []lifecycle.Delivery, err error, now time.Time) error {
 	if errors.Is(err, lifecycle.ErrRefused) {
 		// The queue is a hint: without it the index lists the idle hosts.
 		p.env.Log.Warn("queue not read; idle hosts are looked up in the index", logkey.Queue, p.queueName(), logkey.Error, err)
 		got, err, p.sel.rounds = nil, nil, maxRounds
 	}
 	if err != nil {
-		return op.Again, fmt.Errorf("receive from queue %v: %w", p.queueName(), err)
+		return fmt.Errorf("receive from queue %v: %w", p.queueName(), err)
 	}
 	p.sel.rounds++
-	p.sel.queueDone = len(got) == 0 || p.sel.rounds >= maxRounds
+	p.sel.queueDone = p.sel.queueDone || len(got) == 0 || p.sel.rounds >= maxRounds
 	for _, d := range got {
 		switch miss := p.unfit(d.Message); {
 		case p.stale(d.Message, now), p.env.Pools[d.Message.Pool].ByCaches(): // the index has the hosts of such a pool, which had none when it was sent
@@ -196,7 +212,7 @@ func (p *Provision) receive(ctx context.Context, now time.Time) (op.Progress, er
 			p.sel.open = append(p.sel.open, d)
 		}
 	}
-	return op.Again, nil
+	return nil
 }
 
 // stale reports whether the host of this message is past its threshold, or will be
@@ -220,77 +236,132 @@ func (p *Provision) policy() lifecycle.Policy { return p.env.Hosts.Policy(p.q.Sp
 
 func (p *Provision) trustKey() string { return p.policy().Reuse.TrustKey(p.q.Repository) }
 
-func (p *Provision) tryDelivery(ctx context.Context, now time.Time) (op.Progress, error) {
-	d := p.sel.open[0]
-	if !p.reserve(d.Message, now) {
-		return op.Wait(reservedLook), nil
+// tryDeliveries claims the hosts of messages, some at once.
+func (p *Provision) tryDeliveries(ctx context.Context, now time.Time) (op.Progress, error) {
+	some := p.sel.open[:p.env.Hosts.Some(min(p.lacks(), len(p.sel.open)))]
+	tries := make([]*attempt, 0, len(some))
+	for _, d := range some {
+		if !p.reserve(d.Message, now) { // the requests of jobs alone reserve such hosts, and have one each
+			return op.Wait(reservedLook), nil
+		}
+		tries = append(tries, &attempt{candidate: candidate{Message: d.Message}, awake: true})
 	}
-	err := p.claim(ctx, candidate{Message: d.Message}, true, now)
-	p.unreserve(d.Message)
-	if err != nil {
-		return op.Again, err
+	p.claim(ctx, tries, now)
+	var open []lifecycle.Delivery
+	for i, t := range tries {
+		p.unreserve(t.Message)
+		if t.err != nil {
+			open = append(open, some[i])
+		} else {
+			p.sel.spent = append(p.sel.spent, some[i].Handle)
+		}
 	}
-	p.sel.open = p.sel.open[1:]
-	p.sel.spent = append(p.sel.spent, d.Handle)
-	return op.Again, nil
+	p.sel.open = append(open, p.sel.open[len(some):]...)
+	return op.Again, firstError(tries)
 }
 
-func (p *Provision) tryCandidate(ctx context.Context, now time.Time) (op.Progress, error) {
-	c := p.sel.candidates[0]
-	if !p.reserve(c.Message, now) {
-		p.sel.missed = arrival.With(p.sel.missed, arrival.MissLost) // it is being claimed by another request
-		p.sel.candidates = p.sel.candidates[1:]
-		return op.Again, nil
+// tryCandidates claims hosts that the index has, some at once.
+func (p *Provision) tryCandidates(ctx context.Context, now time.Time) (op.Progress, error) {
+	some := p.sel.candidates[:p.env.Hosts.Some(min(p.lacks(), len(p.sel.candidates)))]
+	var tries []*attempt
+	for _, c := range some {
+		if p.reserve(c.Message, now) {
+			tries = append(tries, &attempt{candidate: c})
+		} else {
+			p.sel.missed = arrival.With(p.sel.missed, arrival.MissLost) // it is being claimed by another request
+		}
 	}
-	err := p.claim(ctx, c, false, now)
-	p.unreserve(c.Message)
-	if err != nil {
-		return op.Again, err
+	p.claim(ctx, tries, now)
+	var open []candidate
+	for _, t := range tries {
+		p.unreserve(t.Message)
+		if t.err != nil {
+			open = append(open, t.candidate)
+		}
 	}
-	p.sel.candidates = p.sel.candidates[1:]
-	return op.Again, nil
+	p.sel.candidates = append(open, p.sel.candidates[len(some):]...)
+	return op.Again, firstError(tries)
 }
 
-// claim claims the host of a message in one write. A conflict is not an error: the message was stale, or an
-// earlier attempt of this operation took effect and its answer was lost. With awake a host that rests is not taken.
-func (p *Provision) claim(ctx context.Context, c candidate, awake bool, now time.Time) error {
-	m := c.Message
-	terms, err := p.termsFor(ctx, m)
+// attempt is the claim of one host, in one write.
+type attempt struct {
+	candidate
+	// awake: a host that rests is not taken.
+	awake bool
+	terms runnerTerms
+	// host is the record of the claimed host. lost: another request has it. err is why neither is known, and made: the claim may have taken effect.
+	host       lifecycle.Record
+	lost, made bool
+	err        error
+}
+
+func firstError(tries []*attempt) error {
+	for _, t := range tries {
+		if t.err != nil {
+			return t.err
+		}
+	}
+	return nil
+}
+
+// claim claims the hosts of messages. A conflict is not an error: the message was stale, or an earlier attempt of this operation took effect
+// and its answer was lost.
+func (p *Provision) claim(ctx context.Context, tries []*attempt, now time.Time) {
+	for _, t := range tries { // the request of a job has one
+		t.terms, t.err = p.termsFor(ctx, t.Message)
+		if errors.Is(t.err, lifecycle.ErrConflict) {
+			t.lost, t.err = true, nil
+		}
+	}
+	p.env.Hosts.Together(ctx, &p.Events, len(tries), func(ctx context.Context, i int, _ *op.Recorder) {
+		if t := tries[i]; t.err == nil && !t.lost {
+			p.claimOne(ctx, t, now)
+		}
+	})
+	for _, t := range tries {
+		p.noteAttempt(ctx, t, now)
+	}
+}
+
+// claimOne makes one claim. It changes nothing but the attempt.
+func (p *Provision) claimOne(ctx context.Context, t *attempt, now time.Time) {
+	c := p.claimOf(t.Message, t.terms, now.Add(p.policy().ClaimTimeout), now)
+	c.Awake, c.Arrival.Chosen = t.awake, t.chosen.String()
+	r, err := p.env.Store.ClaimInstance(ctx, c)
 	switch {
+	case errors.Is(err, lifecycle.ErrConflict) && slices.Contains(p.unknownClaims, t.HostKey):
+		if r, err = p.env.Store.Instance(ctx, t.HostKey); err != nil {
+			t.err = fmt.Errorf("read host %s: %w", t.InstanceID, err)
+		}
+		t.lost = err == nil && !hosts.Serves(r, p.q)
 	case errors.Is(err, lifecycle.ErrConflict):
-		p.sel.missed = arrival.With(p.sel.missed, arrival.MissLost)
-		return nil
+		t.lost = true
 	case err != nil:
-		return err
+		t.made, t.err = true, fmt.Errorf("claim host %s: %w", t.InstanceID, err)
 	}
-	claim := p.claimOf(m, terms, now.Add(p.policy().ClaimTimeout), now)
-	claim.Awake, claim.Arrival.Chosen = awake, c.chosen.String()
-	r, err := p.env.Store.ClaimInstance(ctx, claim)
+	t.host = r
+}
+
+// noteAttempt notes what came of a claim.
+func (p *Provision) noteAttempt(ctx context.Context, t *attempt, now time.Time) {
 	switch {
-	case errors.Is(err, lifecycle.ErrConflict) && p.unknownClaim == m.HostKey:
-		if r, err = p.env.Store.Instance(ctx, m.HostKey); err != nil {
-			return fmt.Errorf("read host %s: %w", m.InstanceID, err)
+	case t.err != nil:
+		if t.made && !slices.Contains(p.unknownClaims, t.HostKey) {
+			p.unknownClaims = append(p.unknownClaims, t.HostKey)
 		}
-		if !hosts.Serves(r, p.q) {
-			p.withdrawJIT(ctx)
-			return nil
-		}
-	case errors.Is(err, lifecycle.ErrConflict):
+		return
+	case t.lost:
 		p.sel.missed = arrival.With(p.sel.missed, arrival.MissLost)
 		p.withdrawJIT(ctx)
-		return nil
-	case err != nil:
-		p.unknownClaim = m.HostKey
-		return fmt.Errorf("claim host %s: %w", m.InstanceID, err)
+		return
 	}
 	p.jit = jit{}
-	p.noteClaim(r)
-	p.noteGroup(m)
+	p.noteClaim(t.host)
+	p.noteGroup(t.Message)
 	p.Events.RecordEffect(lifecycle.Event{
-		At: now, InstanceID: r.InstanceID, Repository: r.Repository, RunID: r.RunID, RequestID: r.RequestID,
-		Assignment: r.Assignment, Action: lifecycle.ActionClaim, From: "idle (pooled)", To: r.Condition(), Reason: r.Reason,
+		At: now, InstanceID: t.host.InstanceID, Repository: t.host.Repository, RunID: t.host.RunID, RequestID: t.host.RequestID,
+		Assignment: t.host.Assignment, Action: lifecycle.ActionClaim, From: "idle (pooled)", To: t.host.Condition(), Reason: t.host.Reason,
 	})
-	return nil
 }
 
 // claimOf is the claim of a host that is to be ready by a time.
@@ -303,7 +374,7 @@ func (p *Provision) claimOf(m lifecycle.Message, terms runnerTerms, readyBy, now
 	}
 }
 
-// settleMessages ends the pass over the queue, one batch per step. It deletes messages whose host was tried
+// settleMessages ends the pass over the queue, some batches at once. It deletes messages whose host was tried
 // or that were stale, and returns those that did not fit or were not needed, for others to receive.
 func (p *Provision) settleMessages(ctx context.Context) (op.Progress, error) {
 	s := &p.sel
@@ -311,18 +382,29 @@ func (p *Provision) settleMessages(ctx context.Context) (op.Progress, error) {
 		s.unfit = append(s.unfit, d.Handle)
 	}
 	s.open, s.fresh = nil, nil
-	batch := func(handles *[]string, do func(context.Context, lifecycle.QueueName, ...string) error) error {
-		n := min(ports.ReceiveAtMost, len(*handles))
-		if err := do(ctx, p.queueName(), (*handles)[:n]...); err != nil {
-			return fmt.Errorf("settle messages of queue %v: %w", p.queueName(), err)
-		}
-		*handles = (*handles)[n:]
-		return nil
-	}
 	if len(s.spent) > 0 {
-		return op.Again, batch(&s.spent, p.env.Queue.Delete)
+		return op.Again, p.settleSome(ctx, &s.spent, p.env.Queue.Delete)
 	}
-	return op.Again, batch(&s.unfit, p.env.Queue.Return)
+	return op.Again, p.settleSome(ctx, &s.unfit, p.env.Queue.Return)
+}
+
+// settleSome does something with some of the messages, ten in each call, and keeps the handles of those whose call failed.
+func (p *Provision) settleSome(ctx context.Context, handles *[]string, do func(context.Context, lifecycle.QueueName, ...string) error) error {
+	batches := slices.Collect(slices.Chunk(*handles, ports.ReceiveAtMost))
+	some := batches[:p.env.Hosts.Some(len(batches))]
+	errs := make([]error, len(some))
+	p.env.Hosts.Together(ctx, &p.Events, len(some), func(ctx context.Context, i int, _ *op.Recorder) { errs[i] = do(ctx, p.queueName(), some[i]...) })
+	var left []string
+	for i, batch := range batches {
+		if i >= len(some) || errs[i] != nil {
+			left = append(left, batch...)
+		}
+	}
+	*handles = left
+	if err := cmp.Or(errs...); err != nil {
+		return fmt.Errorf("settle messages of queue %v: %w", p.queueName(), err)
+	}
+	return nil
 }
 
 // askIndex reads the next page of pooled hosts, whose message was lost or was received by

@@ -32,6 +32,9 @@
 // operator drains hosts, or pauses the pool and resumes it. An operation that may meet a pause reads it each
 // time, and looks again at any time.
 //
+// What an operation does to several hosts at once, each by itself, it does here to one after the other, a step each: any order of those effects, and
+// any moment for a crash, is one that is covered.
+//
 // What is not covered: all of these things together in one life. Silence,
 // interruptions, holds, other orders, the sweeps of the cloud and of GitHub, old reads
 // of the indexes and failures of GitHub are left to the simulator. Each replica

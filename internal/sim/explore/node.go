@@ -187,7 +187,7 @@ func newFleet(p *ports, b Bounds) *fleet.Fleet {
 	return must1(fleet.New(fleet.Options{
 		Store: store.New(p), Guards: b.guards(p), Queue: queue{p}, Compute: compute{p}, GitHub: github{p}, Pools: pools(b),
 		Classes:    map[string]fleet.Class{className: {CPU: 2, MemoryMiB: 4096}},
-		RandomText: func() string { return "label" }, OneAtATime: true,
+		RandomText: func() string { return "label" }, AtOnce: 1,
 		Replica: "any", Rand: rand.New(rand.NewPCG(1, 1)),
 		Timing: b.timing(),
 	}))

@@ -19,14 +19,14 @@ func TestStatesAreWhole(t *testing.T) {
 		without map[string]string
 	}{
 		{"provision", "Provision", map[string]string{
-			"env": "shared", "demand": "the same for all operations on the request", "began": "only measured", "looks": "only says how long to wait", "reservesAs": "names it among the reservations of its process",
+			"env": "shared", "demand": "the same for all operations on the request", "began": "only measured", "looks": "only says how long to wait", "heard": "only for the answer", "reservesAs": "names it among the reservations of its process",
 		}},
 		{"provision", "booking", nil},
 		{"provision", "selection", map[string]string{"missed": "only for the log of a job"}},
 		{"provision", "indexed", nil},
 		{"provision", "Launcher", map[string]string{"wait": "only says how long to wait"}},
 		{"provision", "requestCleanup", map[string]string{"env": "shared", "journal": "history"}},
-		{"provision", "Release", map[string]string{"env": "shared", "repository": "the same for all", "runID": "part of its name"}},
+		{"provision", "Release", map[string]string{"env": "shared", "heard": "only for the answer", "repository": "the same for all", "runID": "part of its name"}},
 		{"sweeps", "DueSweep", map[string]string{"env": "shared", "opCtx": "only for traces", "opEnd": "only for traces"}},
 		{"sweeps", "left", map[string]string{"run": "follows from the jobs"}},
 	} {

@@ -102,6 +102,10 @@ func TestNewestCost(t *testing.T) {
 	file := dbtest.Open(t, dbtest.File(t), db.Options{Now: func() time.Time { return began }})
 	s := sqlite.New(file)
 	fill(t, s, 20, unchanged)
+	// The writer looks for expired rows after it has answered, and takes no other write before.
+	if err := file.Write(t.Context(), "nothing", func(*db.Conn) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
 	of, rows := pooled(0), file.RowsRead()
 	newest, err := s.ClaimablePooled(t.Context(), of.Pool, lifecycle.QueueName{ResourceClass: of.ResourceClass, UsageClass: of.UsageClass}, of.TrustKey, 6)
 	if read := file.RowsRead() - rows; err != nil || len(newest) != 6 || read != 6 {

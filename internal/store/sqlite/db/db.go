@@ -53,7 +53,7 @@ type DB struct {
 	readers chan *Conn
 	writer  chan *Conn
 
-	writes chan *write
+	writes chan []*write
 	purge  *purge // nil when that is left to others
 
 	unsettled     int // writes since checkpointDue; the writer's own
@@ -64,7 +64,7 @@ type DB struct {
 	closeOnce sync.Once
 	closeErr  error
 
-	rowsRead atomic.Int64
+	rowsRead, commits atomic.Int64
 	// damaged is set once the log was found damaged: see damagedLog.
 	damaged atomic.Bool
 }
@@ -74,7 +74,7 @@ type DB struct {
 func Open(path string, o Options) (*DB, error) {
 	d := &DB{
 		path: path, now: o.Now, logger: o.Logger, wait: o.Wait,
-		writes: make(chan *write), checkpointDue: make(chan struct{}, 1), closing: make(chan struct{}),
+		writes: make(chan []*write), checkpointDue: make(chan struct{}, 1), closing: make(chan struct{}),
 	}
 	if d.now == nil {
 		d.now = time.Now
@@ -125,6 +125,9 @@ func (d *DB) Logger() hclog.Logger { return d.logger }
 
 // RowsRead is how many rows queries have returned since Open.
 func (d *DB) RowsRead() int64 { return d.rowsRead.Load() }
+
+// Commits is how many transactions were committed since Open.
+func (d *DB) Commits() int64 { return d.commits.Load() }
 
 // busyPause is the mean time between two looks at a locked file.
 const busyPause = 2 * time.Millisecond

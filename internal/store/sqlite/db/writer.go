@@ -3,6 +3,7 @@ package db
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync/atomic"
 
 	sqlite "modernc.org/sqlite"
@@ -11,11 +12,12 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/logkey"
 	"github.com/remuda-ci/remuda/internal/retry"
+	"github.com/remuda-ci/remuda/internal/together"
 )
 
-// maxBatch is how many writes share a commit, at most: it bounds how long the
+// WritesAtOnce is how many writes share a commit, at most: it bounds how long the
 // first of them waits for the others.
-const maxBatch = 128
+const WritesAtOnce = 128
 
 // write is one caller's change on its way through the writer.
 type write struct {
@@ -45,12 +47,16 @@ func (d *DB) Write(ctx context.Context, what string, fn func(*Conn) error) error
 		return &lifecycle.UnavailableError{What: what, Err: err}
 	}
 	w := &write{what: what, fn: fn, done: make(chan struct{})}
-	select {
-	case d.writes <- w:
-	case <-ctx.Done():
-		return &lifecycle.UnavailableError{What: what, Err: ctx.Err()}
-	case <-d.closing:
-		return d.errClosed(what)
+	if g := together.Of(ctx); g != nil {
+		g.Hold(w, d.submit)
+	} else {
+		select {
+		case d.writes <- []*write{w}:
+		case <-ctx.Done():
+			return &lifecycle.UnavailableError{What: what, Err: ctx.Err()}
+		case <-d.closing:
+			return d.errClosed(what)
+		}
 	}
 	select {
 	case <-w.done:
@@ -61,25 +67,51 @@ func (d *DB) Write(ctx context.Context, what string, fn func(*Conn) error) error
 	}
 }
 
+// submit gives the writer the writes of a group, which share a commit. It does not wait for the writer, as the members of the group would.
+func (d *DB) submit(held []any) {
+	batch := make([]*write, len(held))
+	for i, w := range held {
+		batch[i] = w.(*write)
+	}
+	go func() {
+		select {
+		case d.writes <- batch:
+		case <-d.closing:
+			for _, w := range batch {
+				w.answer(d.errClosed(w.what))
+			}
+		}
+	}()
+}
+
 // writeLoop is the writer: it takes what waits, commits it and answers it. A lone write is not made to wait
 // for company; under load, company gathers while the batch before is being committed.
 func (d *DB) writeLoop() {
 	for {
 		select {
-		case w := <-d.writes:
-			d.commit(d.gather(w))
+		case batch := <-d.writes:
+			d.commit(d.gather(batch))
 		case <-d.closing:
 			return
 		}
 	}
 }
 
-func (d *DB) gather(first *write) []*write {
-	batch := []*write{first}
-	for len(batch) < maxBatch {
+func (d *DB) gather(batch []*write) []*write {
+	for had := 0; had < len(batch) && len(batch) < WritesAtOnce; {
+		had = len(batch)
+		runtime.Gosched() // who is about to write may do so
+		batch = d.take(batch)
+	}
+	return batch
+}
+
+// take adds the writes that wait already.
+func (d *DB) take(batch []*write) []*write {
+	for len(batch) < WritesAtOnce {
 		select {
-		case w := <-d.writes:
-			batch = append(batch, w)
+		case more := <-d.writes:
+			batch = append(batch, more...)
 		default:
 			return batch
 		}
@@ -138,6 +170,7 @@ func (d *DB) transact(c *Conn, batch []*write) (culprit *write, err error) {
 	if _, err := c.Exec("COMMIT"); err != nil {
 		return nil, errors.Join(err, rollback(c))
 	}
+	d.commits.Add(1)
 	return nil, nil
 }
 

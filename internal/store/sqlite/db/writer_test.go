@@ -15,6 +15,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/store/sqlite/db"
 	"github.com/remuda-ci/remuda/internal/store/sqlite/db/dbtest"
+	"github.com/remuda-ci/remuda/internal/together"
 )
 
 // hold keeps the writer in a transaction until it is let go, so that what
@@ -88,6 +89,42 @@ func testWritesShareACommit(t *testing.T) {
 
 // TestCulprit: neither a write that refuses nor one whose statement fails hurts
 // those that share its transaction.
+// TestAGroupSharesACommit: what the members of a group write at once is one commit, and each gets its own answer.
+func TestAGroupSharesACommit(t *testing.T) {
+	file := dbtest.Open(t, dbtest.File(t), db.Options{})
+	const n = db.WritesAtOnce
+	ctx, group := together.With(t.Context(), n)
+	before := file.Commits()
+	errs := make([]error, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			defer group.Leave()
+			for _, name := range []string{"a", "b"} {
+				err := file.Write(ctx, "insert", func(c *db.Conn) error {
+					if i == 7 {
+						return sql.ErrNoRows
+					}
+					return insert(c, fmt.Sprintf("%s%03d", name, i))
+				})
+				errs[i] = errors.Join(errs[i], err)
+			}
+		})
+	}
+	wg.Wait()
+	for i, err := range errs {
+		if (i == 7) != errors.Is(err, sql.ErrNoRows) {
+			t.Errorf("write %d got %v", i, err)
+		}
+	}
+	if got := len(names(t, file)); got != 2*(n-1) {
+		t.Errorf("%d rows", got)
+	}
+	if made := file.Commits() - before; made > 20 { // 2, unless a member comes later than the others wait for it
+		t.Errorf("%d writes took %d commits", 2*n, made)
+	}
+}
+
 func TestCulprit(t *testing.T) { synctest.Test(t, testCulprit) }
 
 func testCulprit(t *testing.T) {
