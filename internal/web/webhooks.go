@@ -14,6 +14,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -35,11 +36,14 @@ const (
 	// deliveryTimeout is for the body to come in. GitHub gives up after 10 s.
 	deliveryTimeout = 5 * time.Second
 	// takeTimeout is for the one write that a delivery brings: with it an answer
-	// is given within a second of the body.
+	// is given within a second and a half of the body.
 	takeTimeout = 900 * time.Millisecond
-	// maxDeliveries is how many are written at once, of those that are complete and signed. More get
-	// 503: a delivery that GitHub could not hand over is recovered later.
-	maxDeliveries = 64
+	// maxDeliveries is how many are written at once, of those that are complete and signed. Others wait for placePatience, as many as
+	// have maxWaitingBytes together: a burst of thousands is over by then. More get 503: a delivery that GitHub could not hand over is
+	// recovered later, which takes minutes.
+	maxDeliveries   = 64
+	placePatience   = 500 * time.Millisecond
+	maxWaitingBytes = 64 << 20
 )
 
 // Observer counts deliveries by their event, workflow_job, workflow_run or
@@ -83,6 +87,8 @@ type receiver struct {
 	log    hclog.Logger
 	bodies bodies
 	slots  chan struct{}
+	// waiting is how many bytes the deliveries have that wait for a place.
+	waiting atomic.Int64
 }
 
 // newReceiver refuses to start without a secret: everybody could order hosts.
@@ -148,13 +154,32 @@ func (h *receiver) receive(w http.ResponseWriter, r *http.Request) answer {
 		h.log.Error("cannot check webhooks", logkey.Error, err)
 		return answer{http.StatusServiceUnavailable, outcomeUnavailable, "cannot check signatures now"}
 	}
-	select {
-	case h.slots <- struct{}{}:
-		defer func() { <-h.slots }()
-	default:
+	if !h.begin(int64(len(body))) {
 		return answer{http.StatusServiceUnavailable, outcomeBusy, tooMany}
 	}
+	defer func() { <-h.slots }()
 	return h.handle(r, body)
+}
+
+// begin takes a place for a delivery of so many bytes, and waits for one if there is none. It is false if there is none in time, or too much waits.
+func (h *receiver) begin(size int64) bool {
+	select {
+	case h.slots <- struct{}{}:
+		return true
+	default:
+	}
+	defer h.waiting.Add(-size)
+	if h.waiting.Add(size) > maxWaitingBytes {
+		return false
+	}
+	late := time.NewTimer(placePatience)
+	defer late.Stop()
+	select {
+	case h.slots <- struct{}{}:
+		return true
+	case <-late.C:
+		return false
+	}
 }
 
 // authentic returns the body of a delivery that GitHub signed. Any error but an answer is ours.

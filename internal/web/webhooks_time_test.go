@@ -195,8 +195,12 @@ func TestTooManyAtOnce(t *testing.T) {
 		for range most {
 			<-begun
 		}
+		asked := time.Now()
 		if status, text, header := send(t, client, "POST", "http://pipes", signedHeader(job), bytes.NewReader(job)); status != 503 || header.Get("Retry-After") != "1" {
 			t.Errorf("one more: %d %q, Retry-After %q", status, text, header.Get("Retry-After"))
+		}
+		if took := time.Since(asked); took != 500*time.Millisecond {
+			t.Errorf("it waited for %s", took)
 		}
 		letAll()
 		for range most {
@@ -206,6 +210,34 @@ func TestTooManyAtOnce(t *testing.T) {
 		}
 		if status, text, _ := send(t, client, "POST", "http://pipes", signedHeader(job), bytes.NewReader(job)); status != 202 {
 			t.Errorf("when there is room again: %d %q", status, text)
+		}
+	})
+}
+
+// TestABurstWaits: deliveries that come while all places are taken are taken in their turn, as long as that is soon.
+func TestABurstWaits(t *testing.T) {
+	job := exampleJob(t)
+	synctest.Test(t, func(t *testing.T) {
+		o := (&desk{}).options()
+		o.Webhooks.Take = func(context.Context, lifecycle.Webhook) error {
+			time.Sleep(100 * time.Millisecond)
+			return nil
+		}
+		client, stop := inMemory(t, o)
+		defer stop()
+		const burst = 300 // the last of them has a place after 400 ms
+		statuses := make(chan int, burst)
+		for i := range burst {
+			go func() {
+				time.Sleep(time.Duration(i/50) * 10 * time.Millisecond)
+				status, _, _ := send(t, client, "POST", "http://pipes", signedHeader(job), bytes.NewReader(job))
+				statuses <- status
+			}()
+		}
+		for range burst {
+			if status := <-statuses; status != 202 {
+				t.Errorf("one of the burst: %d", status)
+			}
 		}
 	})
 }
