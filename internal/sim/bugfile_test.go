@@ -83,8 +83,8 @@ func parseBug(name, text string) (bug, error) {
 		case "explored to":
 			b.searches = append(b.searches, search{caughtBy: strings.Split(value, ", "), how: explored})
 		case "first in life":
-			if seed, err := strconv.Atoi(value); err != nil || seed < 1 || seed > farSeeds {
-				return b, fmt.Errorf("no life %q among the first %d", value, farSeeds)
+			if seed, err := strconv.Atoi(value); err != nil || seed < 1 || seed > namedSeeds {
+				return b, fmt.Errorf("no life %q among the first %d", value, namedSeeds)
 			}
 			if err := b.firstLook(simulated, "-seed", value, "-keep", keptEvents); err != nil {
 				return b, err

@@ -207,7 +207,7 @@ func TestBugFileRefused(t *testing.T) {
 		"a delete with text": head + "find: x\ndelete: y\n",
 		"no text":            head + "find: x\nreplace by:\n",
 		"no such life":       head + "find: x\ndelete:\nfirst in life: 0\n",
-		"a life too far":     head + "find: x\ndelete:\nfirst in life: " + strconv.Itoa(farSeeds+1) + "\n",
+		"a life too far":     head + "find: x\ndelete:\nfirst in life: " + strconv.Itoa(namedSeeds+1) + "\n",
 		"no rule in lives":   "explored to: a rule\nfirst in life: 1\nfunc: f\nfind: x\ndelete:\n",
 		"no rule in bounds":  head + "find: x\ndelete:\nfirst in bounds: a pause\n",
 		"no such bounds":     head + "find: x\ndelete:\nfirst in bounds: everything\n",

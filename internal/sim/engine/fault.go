@@ -177,7 +177,7 @@ const noCapacityRate = 0.2
 var hibernateRates = map[Fault]float64{FaultNotHibernated: 0.15, FaultNoResume: 0.15}
 
 // resetRates are the chances that a root volume is not replaced, or late.
-var resetRates = map[Fault]float64{FaultRootRefused: 0.15, FaultRootFails: 0.1, FaultRootSlow: 0.1}
+var resetRates = map[Fault]float64{FaultRootRefused: 0.15, FaultRootFails: 0.1, FaultRootSlow: 0.2}
 
 var lossFaults = []Fault{
 	FaultTableLost, FaultRowsLost, FaultRequestsLost, FaultReportsLost, FaultRestored, FaultJobsLost, FaultJobsRestored,

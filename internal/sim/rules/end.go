@@ -38,7 +38,7 @@ func (w *Watcher) checkBusyEnded(m *world.Machine, l *history, before lifecycle.
 	if l.busySince.IsZero() || !l.replacedLately(w.Now) && !runtimeLeft(before, w.Now) || w.releasedAsBooting(l, before) {
 		return
 	}
-	if w.keptAsRestored(m, before) {
+	if w.keptAsRestored(m, before) || m.State == lifecycle.MachineStopped { // checkStop is for the job that ran when it was stopped
 		return
 	}
 	if l.reportLost && (m.Host == nil || m.Host.Worker == nil) {

@@ -25,8 +25,10 @@ type history struct {
 	idleSince    time.Time
 	ended        string    // why its record was terminated
 	reportedAt   time.Time // when its last report was written
-	reportLost   bool      // the store has no report any more, and none was written since
-	stateLostAt  time.Time // when its agent last lost its memory
+	// reportedBefore is when the one before that was written.
+	reportedBefore time.Time
+	reportLost     bool      // the store has no report any more, and none was written since
+	stateLostAt    time.Time // when its agent last lost its memory
 	// replacedAt is when its record was lost or got an older state; zero: never. From then on an assignment may be
 	// used again. registeredFor has the runs that its agent registered for, by assignment, and registeredAt when it last did.
 	replacedAt    time.Time
@@ -67,7 +69,7 @@ func (h *history) runOf(assignment int64) string {
 // reportWritten notes since when a host is busy, and since when it is not any more.
 func (w *Watcher) reportWritten(p lifecycle.Report) {
 	l := w.of(p.HostKey)
-	l.reportedAt, l.reportLost = w.Now, false
+	l.reportedBefore, l.reportedAt, l.reportLost = l.reportedAt, w.Now, false
 	switch {
 	case !p.Busy && !l.busySince.IsZero():
 		l.busySince, l.idleSince = time.Time{}, w.Now

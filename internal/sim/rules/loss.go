@@ -129,9 +129,15 @@ func (w *Watcher) checkUnrecorded(id string) {
 			lost++
 		}
 	}
-	if silence.Mass(lost, all) {
+	if silence.Mass(lost, all) && !l.endedBefore(listed) {
 		w.Broken(RuleManyUnrecorded, "%s is ended while %d of %d machines have no record", id, lost, all)
 	}
+}
+
+// endedBefore reports whether the record of the host was terminated before it was lost, which was after a listing: a sweep that began with
+// that listing can have read the record.
+func (h *history) endedBefore(listed time.Time) bool {
+	return h.ended != "" && !h.endedAt.After(h.replacedAt) && listed.Before(h.replacedAt)
 }
 
 // listLagAtMost is how long a listing may lack a new machine, and a clock be wrong.

@@ -64,7 +64,7 @@ func (w *Watcher) malformed(hostKey string) bool {
 
 // notHeardYet reports whether controld, when it began to release the run of a host that boots, could not know whether its record is a
 // restored one: the record or its deadline was old, the agent had not reported lately, and it could not have done so, since the
-// store had not answered the replica for long enough. Then the host stays until its agent could report.
+// store had not answered the replica for long enough. Then the host stays until its agent could report. A report that came since need not have been read.
 func (w *Watcher) notHeardYet(r lifecycle.Record, p lifecycle.Report, began time.Time) bool {
 	written, limit := r.UpdatedAt, w.Pools[r.Pool].Policy.Silence
 	if q, err := w.Truth.Request(engine.Background, r.Repository, r.RunID, r.RequestID); err == nil && q.ReleasedAt.After(written) {
@@ -74,6 +74,10 @@ func (w *Watcher) notHeardYet(r lifecycle.Record, p lifecycle.Report, began time
 		written = r.Threshold
 	}
 	old := !w.Now.Add(clockSlack).Before(written.Add(restored.Old))
-	unheard := p.HeartbeatAt.Before(w.Now.Add(clockSlack - limit))
+	heard := p.HeartbeatAt
+	if l := w.of(r.HostKey); !l.reportedAt.Before(began) {
+		heard = l.reportedBefore
+	}
+	unheard := heard.Before(w.Now.Add(clockSlack - limit))
 	return r.State == lifecycle.StateCreated && old && unheard && began.Sub(w.Current.Proc.StoreUpSince) < limit+clockSlack
 }

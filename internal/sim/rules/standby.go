@@ -111,14 +111,15 @@ func (w *Watcher) checkLabeled(r lifecycle.Record) {
 // hotAfter is how long after the end of the faults every hot host listens or has stopped being hot.
 const hotAfter = 4 * time.Minute
 
-// checkListening checks that a host that has been hot for a while listens, so that a run that claims it finds it ready.
+// checkListening checks that a host that has been hot for a while listens, so that a run that claims it finds it ready. One that an operator holds stays as it
+// is, and no run claims it.
 func (w *Watcher) checkListening() {
 	if w.CalmSince.IsZero() || w.Now.Sub(w.CalmSince) < hotAfter {
 		return
 	}
 	for _, m := range w.Living() {
 		r, err := w.Truth.Instance(engine.Background, m.HostKey)
-		if err != nil || w.of(m.HostKey).wasReplaced() || !r.Hot() || w.Now.Sub(r.UpdatedAt) < hotAfter || m.State != lifecycle.MachineRunning || m.Host == nil || m.Host.Hostile {
+		if err != nil || w.of(m.HostKey).wasReplaced() || !r.Hot() || r.Held(w.Now) || w.Now.Sub(r.UpdatedAt) < hotAfter || m.State != lifecycle.MachineRunning || m.Host == nil || m.Host.Hostile {
 			continue
 		}
 		runner := w.GitHub.ByID(r.Repository, hotID(r))
