@@ -20,8 +20,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/inputs"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	queue "github.com/remuda-ci/remuda/internal/queue/memory"
 	"github.com/remuda-ci/remuda/internal/queue/notices"
-	queue "github.com/remuda-ci/remuda/internal/queue/sqlite"
 	"github.com/remuda-ci/remuda/internal/queue/sqs"
 	"github.com/remuda-ci/remuda/internal/store"
 	"github.com/remuda-ci/remuda/internal/store/dynamo"
@@ -197,8 +197,7 @@ func newBackends(ctx context.Context, c *config.Config, in *inputs.Inputs, log h
 	return newLocalBackends(c, log, readOnly)
 }
 
-// newLocalBackends makes the backends of a fleet on this machine: records and queue in one
-// file, and hosts as processes. With readOnly they change nothing.
+// newLocalBackends makes the backends of a fleet on this machine: records in a file, the queue in memory, and hosts as processes. With readOnly they change nothing.
 func newLocalBackends(c *config.Config, log hclog.Logger, readOnly bool) (*backends, error) {
 	options := processOptions(c, log)
 	options.ReadOnly = readOnly
@@ -210,8 +209,10 @@ func newLocalBackends(c *config.Config, log hclog.Logger, readOnly bool) (*backe
 	if err != nil {
 		return nil, err
 	}
+	hints := queue.New(time.Now)
+	hints.Logger = log.Named("queue")
 	return &backends{
-		store: sqlite.New(file).Store, queue: queue.New(file, queue.Options{}), compute: compute,
+		store: sqlite.New(file).Store, queue: hints, compute: compute,
 		atOnce: db.WritesAtOnce, sells: sells(c), endHosts: compute.EndAll, close: file.Close,
 	}, nil
 }

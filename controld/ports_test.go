@@ -9,7 +9,6 @@ import (
 	"github.com/remuda-ci/remuda/internal/github"
 	queuememory "github.com/remuda-ci/remuda/internal/queue/memory"
 	"github.com/remuda-ci/remuda/internal/queue/notices"
-	queuesqlite "github.com/remuda-ci/remuda/internal/queue/sqlite"
 	"github.com/remuda-ci/remuda/internal/queue/sqs"
 	"github.com/remuda-ci/remuda/internal/store/dynamo"
 	storememory "github.com/remuda-ci/remuda/internal/store/memory"
@@ -28,7 +27,6 @@ var (
 	_ fleet.JobStore = (*dynamo.Store)(nil)
 
 	_ fleet.Queue   = (*queuememory.Queue)(nil)
-	_ fleet.Queue   = (*queuesqlite.Queue)(nil)
 	_ fleet.Queue   = (*sqs.Queue)(nil)
 	_ fleet.Notices = (*notices.Queue)(nil)
 

@@ -16,7 +16,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/cache"
-	queue "github.com/remuda-ci/remuda/internal/queue/sqlite"
+	queue "github.com/remuda-ci/remuda/internal/queue/memory"
 	"github.com/remuda-ci/remuda/internal/server"
 	"github.com/remuda-ci/remuda/internal/store/sqlite"
 	"github.com/remuda-ci/remuda/internal/store/sqlite/db"
@@ -52,7 +52,7 @@ func newWorld(b *testing.B, caches ...cache.Spec) *world {
 		b.Fatal(err)
 	}
 	rows := sqlite.New(file)
-	w := &world{file: file, store: &instantHosts{Store: rows, file: rows}, queue: queue.New(file, queue.Options{}), caches: caches}
+	w := &world{file: file, store: &instantHosts{Store: rows, file: rows}, queue: queue.New(time.Now), caches: caches}
 	w.fleet, err = fleet.New(fleet.Options{
 		Store: w.store, Queue: w.queue, Compute: compute, GitHub: &offlineGitHub{},
 		Pools: map[string]fleet.Pool{"default": {

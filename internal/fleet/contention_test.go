@@ -12,7 +12,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
-	queue "github.com/remuda-ci/remuda/internal/queue/sqlite"
+	queue "github.com/remuda-ci/remuda/internal/queue/memory"
 	"github.com/remuda-ci/remuda/internal/store/sqlite"
 	"github.com/remuda-ci/remuda/internal/store/sqlite/db"
 	"github.com/remuda-ci/remuda/internal/store/sqlite/db/dbtest"
@@ -41,15 +41,15 @@ func contend(t *testing.T, byCaches bool) {
 	file := dbtest.Open(t, dbtest.File(t), db.Options{})
 	w := newWorld(t)
 	rows := &answering{Store: sqlite.New(file)}
+	messages := queue.New(time.Now)
 	onFile := func(o *fleet.Options) {
-		o.Store, o.Queue = rows, queue.New(file, queue.Options{})
+		o.Store, o.Queue = rows, messages
 		if byCaches {
 			withCaches(&sources{})(o)
 		}
 	}
 	w.compute.SetCapacity("*", beyondPool)
 	replicas := []*fleet.Fleet{w.newFleet("a", onFile), w.newFleet("b", onFile)}
-	messages := queue.New(file, queue.Options{})
 	for i := range pooledHosts {
 		r := rows.pool(t, i)
 		if i%4 == 0 || byCaches {

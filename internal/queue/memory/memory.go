@@ -1,5 +1,6 @@
-// Package memory is the queue of idle hosts in memory: the reference of the port, and what the simulator and
-// the explorer build on. It is deterministic, and never waits for a message.
+// Package memory is the queue of idle hosts in memory: that of the embedded default, the reference of the port, and what the simulator and
+// the explorer build on. It is deterministic, and never waits for a message. A message is a hint: when controld starts again, its queue is
+// empty, and by-pool finds the hosts that were pooled before. Calls take a time that grows with the logarithm of the messages.
 package memory
 
 import (
@@ -29,18 +30,9 @@ type Queue struct {
 	// Logger gets the messages that cannot be parsed; default none.
 	Logger hclog.Logger
 
-	mu       sync.Mutex
-	lastID   int64
-	messages map[lifecycle.QueueName][]message // in order of id
-}
-
-// message is never changed in place once it is in a slice that a clone shares.
-type message struct {
-	id        int64
-	body      string
-	sentAt    time.Time
-	visibleAt time.Time
-	receives  int64
+	mu     sync.Mutex
+	lastID int64
+	lines  map[lifecycle.QueueName]*line
 }
 
 // New returns an empty queue with the clock now and the default times.
@@ -50,7 +42,7 @@ func New(now func() time.Time) *Queue {
 		Visibility: hint.Visibility,
 		Retention:  hint.Retention,
 		Logger:     hclog.NewNullLogger(),
-		messages:   map[lifecycle.QueueName][]message{},
+		lines:      map[lifecycle.QueueName]*line{},
 	}
 }
 
@@ -58,12 +50,9 @@ func New(now func() time.Time) *Queue {
 func (q *Queue) Clone() *Queue {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	c := &Queue{
-		Now: q.Now, Visibility: q.Visibility, Retention: q.Retention, Logger: q.Logger,
-		lastID: q.lastID, messages: maps.Clone(q.messages),
-	}
-	for name, messages := range c.messages {
-		c.messages[name] = slices.Clone(messages)
+	c := &Queue{Now: q.Now, Visibility: q.Visibility, Retention: q.Retention, Logger: q.Logger, lastID: q.lastID, lines: map[lifecycle.QueueName]*line{}}
+	for name, l := range q.lines {
+		c.lines[name] = l.clone()
 	}
 	return c
 }
@@ -89,10 +78,9 @@ func (q *Queue) SendBody(ctx context.Context, name lifecycle.QueueName, body str
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.expire(name)
 	q.lastID++
 	now := q.Now()
-	q.messages[name] = append(q.messages[name], message{id: q.lastID, body: body, sentAt: now, visibleAt: now})
+	q.line(name, now).add(&message{id: q.lastID, body: body, sentAt: now, visibleAt: now})
 	return nil
 }
 
@@ -106,21 +94,22 @@ func (q *Queue) Receive(ctx context.Context, name lifecycle.QueueName, limit int
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.expire(name)
+	now := q.Now()
+	l := q.line(name, now)
 	var deliveries []lifecycle.Delivery
-	for _, m := range q.visible(name) {
-		if len(deliveries) == limit {
+	for len(deliveries) < limit {
+		m := l.next(now)
+		if m == nil {
 			break
 		}
 		parsed, err := hint.ParseMessage([]byte(m.body))
 		if err != nil {
 			q.Logger.Warn("deleting a queue message that cannot be parsed", logkey.Class, name.ResourceClass, logkey.Usage, name.UsageClass, logkey.Error, err)
-			q.remove(name, m.id)
+			l.remove(m)
 			continue
 		}
-		m.visibleAt = q.Now().Add(q.Visibility)
+		l.show(m, now.Add(q.Visibility))
 		m.receives++
-		q.replace(name, m)
 		deliveries = append(deliveries, lifecycle.Delivery{Message: parsed, Handle: hint.Handle(m.id, m.receives)})
 	}
 	return deliveries, nil
@@ -128,21 +117,20 @@ func (q *Queue) Receive(ctx context.Context, name lifecycle.QueueName, limit int
 
 // Delete removes deliveries; an unknown or outdated handle is no error.
 func (q *Queue) Delete(ctx context.Context, name lifecycle.QueueName, handles ...string) error {
-	return q.settle(ctx, "delete messages", name, handles, func(m message) { q.remove(name, m.id) })
+	return q.settle(ctx, "delete messages", name, handles, (*line).remove)
 }
 
 // Return makes deliveries visible at once; an unknown or outdated handle is no error.
 func (q *Queue) Return(ctx context.Context, name lifecycle.QueueName, handles ...string) error {
-	return q.settle(ctx, "return messages", name, handles, func(m message) {
+	return q.settle(ctx, "return messages", name, handles, func(l *line, m *message) {
 		if now := q.Now(); m.visibleAt.After(now) {
-			m.visibleAt = now
+			l.show(m, now)
 		}
-		q.replace(name, m)
 	})
 }
 
 // settle does something with each message whose newest delivery has one of the handles.
-func (q *Queue) settle(ctx context.Context, what string, name lifecycle.QueueName, handles []string, do func(message)) error {
+func (q *Queue) settle(ctx context.Context, what string, name lifecycle.QueueName, handles []string, do func(*line, *message)) error {
 	if err := hint.CheckHandles(what, handles); err != nil {
 		return err
 	}
@@ -151,44 +139,25 @@ func (q *Queue) settle(ctx context.Context, what string, name lifecycle.QueueNam
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for _, m := range slices.Clone(q.messages[name]) {
-		if slices.Contains(handles, hint.Handle(m.id, m.receives)) {
-			do(m)
+	l := q.line(name, q.Now())
+	for _, handle := range handles {
+		id, receives, ok := hint.ParseHandle(handle)
+		if m := l.byID[id]; ok && m != nil && m.receives == receives {
+			do(l, m)
 		}
 	}
 	return nil
 }
 
-// visible returns the messages that may be received, the longest visible first.
-func (q *Queue) visible(name lifecycle.QueueName) []message {
-	now := q.Now()
-	var found []message
-	for _, m := range q.messages[name] {
-		if !m.visibleAt.After(now) {
-			found = append(found, m)
-		}
+// line is the messages of a queue, without those that have expired.
+func (q *Queue) line(name lifecycle.QueueName, now time.Time) *line {
+	l := q.lines[name]
+	if l == nil {
+		l = newLine()
+		q.lines[name] = l
 	}
-	slices.SortStableFunc(found, func(a, b message) int { return a.visibleAt.Compare(b.visibleAt) })
-	return found
-}
-
-func (q *Queue) expire(name lifecycle.QueueName) {
-	now := q.Now()
-	q.messages[name] = slices.DeleteFunc(q.messages[name], func(m message) bool {
-		return now.Sub(m.sentAt) >= q.Retention
-	})
-}
-
-func (q *Queue) remove(name lifecycle.QueueName, id int64) {
-	q.messages[name] = slices.DeleteFunc(q.messages[name], func(m message) bool { return m.id == id })
-}
-
-func (q *Queue) replace(name lifecycle.QueueName, m message) {
-	for i := range q.messages[name] {
-		if q.messages[name][i].id == m.id {
-			q.messages[name][i] = m
-		}
-	}
+	l.expire(now.Add(-q.Retention))
+	return l
 }
 
 // Dump returns everything in the queue as text, a message a line in order: two
@@ -197,11 +166,11 @@ func (q *Queue) Dump() string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	var b strings.Builder
-	names := slices.SortedFunc(maps.Keys(q.messages), func(a, b lifecycle.QueueName) int {
+	names := slices.SortedFunc(maps.Keys(q.lines), func(a, b lifecycle.QueueName) int {
 		return strings.Compare(fmt.Sprint(a), fmt.Sprint(b))
 	})
 	for _, name := range names {
-		for _, m := range q.messages[name] {
+		for m := range q.lines[name].all {
 			fmt.Fprintf(&b, "message %s %s #%d.%d sent %s visible %s %s\n", name.ResourceClass, name.UsageClass,
 				m.id, m.receives, m.sentAt.UTC().Format(time.RFC3339Nano), m.visibleAt.UTC().Format(time.RFC3339Nano), m.body)
 		}

@@ -1,4 +1,0 @@
-package sqlite
-
-// TakeVisible is the statement of a receive.
-const TakeVisible = takeVisible
