@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	ec2api "github.com/aws/aws-sdk-go-v2/service/ec2"
 	sqsapi "github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/hashicorp/go-hclog"
 
@@ -43,7 +42,7 @@ func newAWSBackends(ctx context.Context, c *config.Config, in *inputs.Inputs, lo
 		return nil, err
 	}
 	o := newAWSOptions(c, in, cfg.Region, role.id, log)
-	compute, err := ec2.New(ec2api.NewFromConfig(cfg), o.compute)
+	compute, err := ec2.New(ec2.NewClient(cfg), o.compute)
 	if err != nil {
 		return nil, &configError{err}
 	}
