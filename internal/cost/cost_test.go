@@ -67,18 +67,24 @@ func TestThePage(t *testing.T) {
 	m.checkStopped(t)
 	m.checkCaches(t)
 
-	got := m.page()
+	samePage(t, pagePath, m.page())
+	samePage(t, scalePath, m.scalePage())
+}
+
+// samePage compares a page with what is rendered, or writes it with -update.
+func samePage(t *testing.T, path, got string) {
+	t.Helper()
 	if *update {
-		if err := os.WriteFile(pagePath, []byte(got), 0o644); err != nil {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	want, err := os.ReadFile(pagePath)
+	want, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
-		t.Errorf("docs/cost.md is not what the calls cost; write it with go test ./internal/cost -run ThePage -update (-file +calls):\n%s", diff)
+		t.Errorf("%s is not what the calls cost; write it with go test ./internal/cost -run ThePage -update (-file +calls):\n%s", path, diff)
 	}
 }
 

@@ -26,6 +26,8 @@ type meter struct {
 	mu            sync.Mutex
 	repeats       map[aws.Call]float64
 	reads, writes float64
+	// written is what was written to each table.
+	written map[string]written
 }
 
 func (m *meter) add(stack *middleware.Stack) error {
@@ -42,7 +44,8 @@ func (m *meter) handle(ctx context.Context, in middleware.InitializeInput, next 
 	if err != nil {
 		return out, metadata, err
 	}
-	units := unitsOf(reflect.ValueOf(out.Result).Elem().FieldByName("ConsumedCapacity"))
+	consumed := consumedBy(reflect.ValueOf(out.Result).Elem().FieldByName("ConsumedCapacity"))
+	units := unitsOf(consumed)
 	units += unitsOfNothing(in.Parameters, out.Result, units)
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -50,8 +53,24 @@ func (m *meter) handle(ctx context.Context, in middleware.InitializeInput, next 
 		m.reads += units
 	} else {
 		m.writes += units
+		m.addWritten(consumed)
 	}
 	return out, metadata, nil
+}
+
+// written are the writes of a table's rows, and their units with those of its indexes. DynamoDB Local does not say what each index took.
+type written struct{ rows, units float64 }
+
+// addWritten notes what each table took of a call.
+func (m *meter) addWritten(consumed []types.ConsumedCapacity) {
+	if m.written == nil {
+		m.written = map[string]written{}
+	}
+	for _, c := range consumed {
+		_, table, _ := strings.Cut(sdk.ToString(c.TableName), "-")
+		before := m.written[table]
+		m.written[table] = written{before.rows + 1, before.units + sdk.ToFloat64(c.CapacityUnits)}
+	}
 }
 
 // forgive notes the tries of a call after its first.
@@ -70,19 +89,24 @@ func (m *meter) forgive(ctx context.Context, metadata middleware.Metadata) {
 	}] += float64(len(tries.Results) - 1)
 }
 
-func unitsOf(capacity reflect.Value) (units float64) {
+func consumedBy(capacity reflect.Value) []types.ConsumedCapacity {
 	if !capacity.IsValid() {
-		return 0
+		return nil
 	}
 	switch c := capacity.Interface().(type) {
 	case *types.ConsumedCapacity:
 		if c != nil {
-			units = sdk.ToFloat64(c.CapacityUnits)
+			return []types.ConsumedCapacity{*c}
 		}
 	case []types.ConsumedCapacity:
-		for _, each := range c {
-			units += sdk.ToFloat64(each.CapacityUnits)
-		}
+		return c
+	}
+	return nil
+}
+
+func unitsOf(consumed []types.ConsumedCapacity) (units float64) {
+	for _, c := range consumed {
+		units += sdk.ToFloat64(c.CapacityUnits)
 	}
 	return units
 }
@@ -126,6 +150,23 @@ func (m *meter) of(do func()) cost.Usage {
 	used := m.usage().Plus(before.Times(-1))
 	maps.DeleteFunc(used.Calls, func(_ aws.Call, n float64) bool { return n == 0 })
 	return used
+}
+
+// writtenBy is what do wrote to each table.
+func (m *meter) writtenBy(do func()) map[string]written {
+	before := m.writtenNow()
+	do()
+	now := m.writtenNow()
+	for table, w := range before {
+		now[table] = written{now[table].rows - w.rows, now[table].units - w.units}
+	}
+	return now
+}
+
+func (m *meter) writtenNow() map[string]written {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return maps.Clone(m.written)
 }
 
 func (m *meter) usage() cost.Usage {

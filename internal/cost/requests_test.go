@@ -19,6 +19,8 @@ const boot = 45 * time.Second
 type served struct {
 	hosts                int
 	claim, release, cold cost.Usage
+	// written is what a claim and its release write to each table.
+	written map[string]written
 }
 
 // measureRequests starts 1 and 10 hosts cold, and claims and releases 1, 10, 50
@@ -39,8 +41,10 @@ func measureRequests(t *testing.T) []served {
 		w.clock.set(w.clock.now().Add(time.Second))
 		w.fillPool(inPool, n)
 		inPool = n
-		all[i].claim = w.meter.of(func() { w.provision(run, n, n, time.Time{}) })
-		all[i].release = w.meter.of(func() { w.release(run, n) })
+		all[i].written = w.meter.writtenBy(func() {
+			all[i].claim = w.meter.of(func() { w.provision(run, n, n, time.Time{}) })
+			all[i].release = w.meter.of(func() { w.release(run, n) })
+		})
 	}
 	return all
 }
