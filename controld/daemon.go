@@ -28,6 +28,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/page/signin"
 	"github.com/remuda-ci/remuda/internal/server"
 	"github.com/remuda-ci/remuda/internal/server/idtoken"
+	"github.com/remuda-ci/remuda/internal/settings"
 	"github.com/remuda-ci/remuda/internal/store"
 	"github.com/remuda-ci/remuda/internal/telemetry"
 	"github.com/remuda-ci/remuda/internal/tracing"
@@ -98,7 +99,7 @@ func assemble(ctx context.Context, c *config.Config, in *inputs.Inputs, b *backe
 
 // fleetOptions are what the use-cases are made with.
 func (d *daemon) fleetOptions(ctx context.Context, c *config.Config, replica string) (fleet.Options, error) {
-	hosts, err := pools(c)
+	hosts, err := settings.Pools(c)
 	if err != nil {
 		return fleet.Options{}, &configError{err}
 	}
@@ -121,12 +122,12 @@ func (d *daemon) fleetOptions(ctx context.Context, c *config.Config, replica str
 		Sources: instrument.Sources{GitHubSources: d.hub, Calls: d.calls("github")},
 		Jobs:    jobOptions(c, records, d.hub), Releases: runnerReleases(c, d.hub),
 		Workers: workerOptions(c, records),
-		Pools:   hosts, Classes: classes(c), Sells: p.sells, Outside: p.outside, Repositories: sweptRepositories(c),
+		Pools:   hosts, Classes: settings.Classes(c), Sells: p.sells, Outside: p.outside, Repositories: sweptRepositories(c),
 		TemplateVersion: p.templateVersion, Exhausted: p.exhausted, LaunchRate: p.launchRate, AtOnce: p.atOnce, Ensure: p.ensure, HostKey: p.hostKey, Notices: instrument.Notices(p.notices, metrics),
 		Checks:    checkOptions(c, records, instrument.GitHubChecks{GitHubChecks: d.hub, Calls: d.calls("github")}),
 		ScaleDown: idle, Services: services, Limits: c.Limits.Policy(), Budgets: c.Limits.BudgetList(), Prices: &prices, CallsMade: callsMade(p.calls),
 		ClockOffset: p.clockOffset, Tracer: d.tracing.Operations(),
-		Replica: replica, Log: d.log.Named("fleet"), Observer: metrics, Timing: timing(c.Sweeps),
+		Replica: replica, Log: d.log.Named("fleet"), Observer: metrics, Timing: settings.Timing(c.Sweeps),
 	}, nil
 }
 
@@ -330,6 +331,6 @@ func (d *daemon) scaleDown(c *config.Config) (*fleet.ScaleDown, error) {
 		return nil, &configError{fmt.Errorf("scale_down: %w", err)}
 	}
 	return &fleet.ScaleDown{
-		Policy: policy, GitHub: instrument.Registrations{Registrations: d.hub, Calls: d.calls("github")}, Scope: scope(c), Every: c.Sweeps.ScaleDown,
+		Policy: policy, GitHub: instrument.Registrations{Registrations: d.hub, Calls: d.calls("github")}, Scope: settings.Scope(c), Every: c.Sweeps.ScaleDown,
 	}, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
 	"github.com/remuda-ci/remuda/internal/policy/runnerage"
+	"github.com/remuda-ci/remuda/internal/settings"
 	"github.com/remuda-ci/remuda/internal/store"
 	"github.com/remuda-ci/remuda/internal/web"
 )
@@ -32,7 +33,7 @@ func jobOptions(c *config.Config, store fleet.JobStore, hub *github.Client) *fle
 	if c.Webhooks == nil && c.Callers.Audience == "" {
 		return nil
 	}
-	o := &fleet.JobOptions{Store: store, GitHub: hub, Pools: jobPools(c), Rules: c.Rules(), Scope: scope(c), URL: hub.JobURL}
+	o := &fleet.JobOptions{Store: store, GitHub: hub, Pools: jobPools(c), Rules: c.Rules(), Scope: settings.Scope(c), URL: hub.JobURL}
 	if c.Webhooks != nil {
 		o.Parse = webhook.Parse
 	}
@@ -48,14 +49,6 @@ func checkOptions(c *config.Config, store store.Store, hub fleet.GitHubChecks) *
 	return &fleet.CheckOptions{GitHub: hub, Store: store, After: c.GitHub.CheckRunsAfter}
 }
 
-// scope returns whose runners the hosts of a repository become: the repository's or its owner's.
-func scope(c *config.Config) func(string) string {
-	if c.GitHub.Scope == config.ScopeOrganization {
-		return func(repository string) string { return strings.ToLower(lifecycle.Owner(repository)) }
-	}
-	return strings.ToLower
-}
-
 func jobPools(c *config.Config) map[string]fleet.JobPool {
 	pools := map[string]fleet.JobPool{}
 	for name, p := range c.Pools {
@@ -69,7 +62,7 @@ func jobPools(c *config.Config) map[string]fleet.JobPool {
 		}
 		pools[name] = fleet.JobPool{
 			JobPool: policy.JobPool{
-				Minimum: minimum, Maximum: j.Maximum, UnclaimedTimeout: strandedAfter, RenewAfter: renewAfter, Repository: repository, Scope: scope(c)(repository),
+				Minimum: minimum, Maximum: j.Maximum, UnclaimedTimeout: strandedAfter, RenewAfter: renewAfter, Repository: repository, Scope: settings.Scope(c)(repository),
 			},
 			Labels: j.Labels, Spec: j.Spec(), Repositories: j.Repositories, Forks: j.Forks,
 		}
@@ -94,7 +87,7 @@ func sweptRepositories(c *config.Config) []string {
 	var list []string
 	seen := map[string]bool{}
 	for _, r := range c.GitHub.Repositories {
-		if of := scope(c)(r); !seen[of] {
+		if of := settings.Scope(c)(r); !seen[of] {
 			seen[of] = true
 			list = append(list, r)
 		}

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/hashicorp/go-hclog"
 	"go.yaml.in/yaml/v3"
 
@@ -12,56 +10,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/cache"
-	"github.com/remuda-ci/remuda/internal/policy"
 )
-
-// pools are the pools of the configuration, in the types of internal/fleet.
-func pools(c *config.Config) (map[string]fleet.Pool, error) {
-	pools := map[string]fleet.Pool{}
-	for name, p := range c.Pools {
-		warm, err := warmPool(p.Ahead())
-		if err != nil {
-			return nil, fmt.Errorf("pool %s: warm: %w", name, err)
-		}
-		stopped, err := warmPool(p.Stopped.Fresh())
-		if err != nil {
-			return nil, fmt.Errorf("pool %s: stopped: %w", name, err)
-		}
-		if stopped != nil {
-			stopped.Policy.Key = "stopped.minimum"
-		}
-		times := c.Policy(name)
-		if c.Backend() == config.BackendLocal {
-			times.Cloud = "the process table" // the hosts are processes of this machine
-		}
-		pools[name] = fleet.Pool{
-			Name: name, ResourceClasses: c.PoolResourceClasses(name), UsageClasses: c.PoolUsageClasses(name),
-			InstanceTypes: p.InstanceTypes, Privileged: p.Privileged, DefaultLabels: p.DefaultLabels, RerunInterrupted: p.RerunInterrupted, Policy: times,
-			Caches: p.CacheSpecs(), Maximum: p.Maximum, Warm: warm, Stopped: stopped, SpotBreaker: policy.SpotBreaker(p.SpotBreaker),
-		}
-	}
-	return pools, nil
-}
-
-// warmPool is what a pool launches ahead of need, or nil for nothing.
-func warmPool(w *config.Warm) (*fleet.WarmPool, error) {
-	if w == nil {
-		return nil, nil
-	}
-	policy, err := w.Policy()
-	if err != nil {
-		return nil, err
-	}
-	return &fleet.WarmPool{Policy: policy, Spec: w.Spec()}, nil
-}
-
-func classes(c *config.Config) map[string]fleet.Class {
-	classes := map[string]fleet.Class{}
-	for name, class := range c.ResourceClasses {
-		classes[name] = fleet.Class(class)
-	}
-	return classes
-}
 
 // limits are the zones and the capacity of the local stand-in for a cloud.
 func limits(c *config.Config) placement.Limits {
@@ -74,10 +23,6 @@ func sells(c *config.Config) func(fleet.Class, ...[]string) bool {
 	return func(class fleet.Class, patterns ...[]string) bool {
 		return limits(c).Sells(class.CPU, class.MemoryMiB, patterns...)
 	}
-}
-
-func timing(s config.Sweeps) fleet.Timing {
-	return fleet.Timing{Due: s.Due, Liveness: s.Liveness, Cloud: s.Cloud, Services: s.Services, Warm: s.Warm, Budgets: s.Budgets, Lease: s.Lease, Grace: s.Grace}
 }
 
 func processOptions(c *config.Config, log hclog.Logger) process.Options {

@@ -16,6 +16,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/inputs"
 	"github.com/remuda-ci/remuda/internal/policy"
+	"github.com/remuda-ci/remuda/internal/settings"
 	offline "github.com/remuda-ci/remuda/internal/snapshot"
 	"github.com/remuda-ci/remuda/internal/telemetry"
 )
@@ -117,13 +118,13 @@ func takeSnapshot(ctx context.Context, c *config.Config, call *call) (_ policy.S
 		return policy.Snapshot{}, nil, err
 	}
 	defer func() { err = errors.Join(err, p.close()) }()
-	idle := &fleet.ScaleDown{GitHub: hub, Scope: scope(c), Every: c.Sweeps.ScaleDown, PlanOnly: c.ScaleDown == nil}
+	idle := &fleet.ScaleDown{GitHub: hub, Scope: settings.Scope(c), Every: c.Sweeps.ScaleDown, PlanOnly: c.ScaleDown == nil}
 	if c.ScaleDown != nil {
 		if idle.Policy, err = c.ScaleDown.Policy(); err != nil {
 			return policy.Snapshot{}, nil, &configError{fmt.Errorf("scale_down: %w", err)}
 		}
 	}
-	offered, err := pools(c)
+	offered, err := settings.Pools(c)
 	if err != nil {
 		return policy.Snapshot{}, nil, err
 	}
@@ -131,8 +132,8 @@ func takeSnapshot(ctx context.Context, c *config.Config, call *call) (_ policy.S
 	return offline.Take(ctx, offline.Source{
 		Options: fleet.Options{
 			Store: p.store, Queue: p.queue, Compute: p.compute, GitHub: hub, Guards: p.store, Jobs: jobOptions(c, p.store, hub),
-			Pools: offered, Classes: classes(c), HostKey: p.hostKey, ScaleDown: idle, Prices: &prices, Budgets: c.Limits.BudgetList(), CallsMade: callsMade(p.calls),
-			Timing: timing(c.Sweeps), Replica: "snapshot", Log: log.Named("fleet"),
+			Pools: offered, Classes: settings.Classes(c), HostKey: p.hostKey, ScaleDown: idle, Prices: &prices, Budgets: c.Limits.BudgetList(), CallsMade: callsMade(p.calls),
+			Timing: settings.Timing(c.Sweeps), Replica: "snapshot", Log: log.Named("fleet"),
 		},
 		Services: slices.Sorted(maps.Keys(c.Services)),
 	}, time.Now())

@@ -150,6 +150,8 @@ var rooms = []room{
 	{"internal/config", []string{"internal/policy", "internal/lifecycle", "internal/services/model"}, "it says what was configured and builds nothing"},
 	{"internal/inputs", []string{"internal/config", "internal/github", "internal/server", "internal/web", "internal/services/postgrest", "internal/secretfile", "internal/lifecycle"},
 		"it reads what a configuration names, by the code of those that use it; main wires them"},
+	{"internal/settings", []string{"internal/config", "internal/fleet", "internal/policy", "internal/lifecycle"},
+		"it says a configuration in the words of the fleet, and makes neither"},
 	{"internal/config/inventory", []string{"internal/config", "internal/policy"}, "it lists the keys and does not know what they do"},
 	{"internal/telemetry", []string{"internal/lifecycle"}, "everything may be measured, so it knows nothing but the words"},
 	{"internal/dev", []string{"internal/config", "internal/githubsim"},
