@@ -133,6 +133,12 @@ var rooms = []room{
 	{"internal/plan", []string{"internal/policy", "internal/lifecycle"}, "it reads a fleet from a file and prints what policy decides about it"},
 	{"internal/snapshot", []string{"proto", "internal/server", "internal/fleet", "internal/store", "internal/plan", "internal/policy", "internal/lifecycle"},
 		"it answers from a file by the code of the server over a store in memory, and reaches no network, cloud or GitHub"},
+	{"internal/history", nil, "it reads jobs that ran, and does not know what is made of them"},
+	{"internal/replay", []string{
+		"internal/history", "internal/fleet", "internal/fleet/ports", "internal/store", "internal/queue", "internal/compute", "internal/policy", "internal/lifecycle",
+	}, "it runs the use-cases on a world of its own, in one process and without a network"},
+	{"internal/forecast", []string{"internal/history", "internal/replay", "internal/config", "internal/settings", "internal/policy", "internal/lifecycle"},
+		"it plays recorded jobs and prints what came of them; nothing is called"},
 	{"internal/cost", []string{"internal/aws"}, "it turns counts of calls into dollars, from any caller"},
 	{"internal/awstest", []string{"internal/aws", "internal/compute", "internal/lifecycle"},
 		"it is the emulators' side: it sets up the SDK as the product does, and knows EC2's catalogue and the words for it"},

@@ -157,17 +157,3 @@ func newEvents(app *cli.App) *cobra.Command {
 	_ = c.RegisterFlagCompletionFunc("host", completeHosts(app))
 	return c
 }
-
-func newPlan(app *cli.App) *cobra.Command {
-	var at string
-	c := &cobra.Command{
-		Use: "plan", Short: "Say what a scale-down would do, now or at a time, with the fleet or with a snapshot of it", GroupID: groupLook,
-		Args: cobra.NoArgs,
-		Long: `plan says what the next scale-down would do with each host, and does nothing. With --at it says what one at that time would do, if no job
-begins or ends and no host comes or goes until then, and what the schedules of the pools want then.`,
-		Example: "  remuda plan\n  remuda plan --at 02:00\n  controld snapshot --config controld.yaml | remuda plan --snapshot -",
-		RunE:    func(c *cobra.Command, _ []string) error { return failure.Of("", app.Plan(c.Context(), at)) },
-	}
-	c.Flags().StringVar(&at, "at", "", "at this `TIME`, at most 7 days ahead: a time of day in UTC such as 02:00, or as RFC 3339 has it")
-	return watched(app, c)
-}

@@ -1,0 +1,165 @@
+package history
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The columns of CSV. Those of times are as RFC 3339 has them, and empty for a time that did not come.
+const (
+	columnRepository = "repository"
+	columnLabels     = "labels"
+	columnCreated    = "created_at"
+	columnStarted    = "started_at"
+	columnCompleted  = "completed_at"
+	columnRun        = "run_id"
+	columnJob        = "job_id"
+)
+
+// columns are all of them, in the order in which they are written.
+var columns = []string{columnRepository, columnLabels, columnCreated, columnStarted, columnCompleted, columnRun, columnJob}
+
+// required are those that each file has. Others that are not known are passed over.
+var required = []string{columnRepository, columnCreated, columnStarted, columnCompleted}
+
+var (
+	repositoryName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,39}/[A-Za-z0-9._-]{1,100}$`)
+	runNumber      = regexp.MustCompile(`^[0-9]{0,20}$`)
+)
+
+// maxLabels and maxLabel bound the labels of a job, and their bytes.
+const maxLabels, maxLabel = 64, 256
+
+// readCSV reads jobs below a line that names the columns.
+func readCSV(name string, from io.Reader) (h History, err error) {
+	in := csv.NewReader(from)
+	in.ReuseRecord, in.TrimLeadingSpace = true, true
+	heading, err := in.Read()
+	if err != nil {
+		return h, csvError(name, err)
+	}
+	at := map[string]int{}
+	for i, column := range heading {
+		column = strings.TrimSpace(column)
+		if _, twice := at[column]; twice {
+			return h, &Error{name, 1, fmt.Sprintf("the column %.40q is there twice", column)}
+		}
+		at[column] = i
+	}
+	for _, column := range required {
+		if _, ok := at[column]; !ok {
+			return h, &Error{name, 1, fmt.Sprintf("there is no column %s; the first line names the columns, at least %s", column, strings.Join(required, ", "))}
+		}
+	}
+	for {
+		cells, err := in.Read()
+		if errors.Is(err, io.EOF) {
+			return h, nil
+		}
+		if err != nil {
+			return h, csvError(name, err)
+		}
+		line, _ := in.FieldPos(0)
+		j, err := csvJob(cells, at)
+		if err != nil {
+			return h, &Error{name, line, err.Error()}
+		}
+		if h.add(j); len(h.Jobs) > MaxJobs {
+			return h, &Error{name, line, fmt.Sprintf("it has more than %d jobs; split it", MaxJobs)}
+		}
+	}
+}
+
+func csvError(name string, err error) error {
+	var wrong *csv.ParseError
+	if errors.As(err, &wrong) {
+		return &Error{name, wrong.Line, wrong.Err.Error()}
+	}
+	return &Error{Name: name, Why: emptyOr(err)}
+}
+
+// csvJob is the job of a line. What it returns shares nothing with the cells.
+func csvJob(cells []string, at map[string]int) (j Job, err error) {
+	cell := func(column string) string {
+		if i, ok := at[column]; ok {
+			return strings.TrimSpace(cells[i])
+		}
+		return ""
+	}
+	j.Repository, j.RunID = strings.Clone(cell(columnRepository)), strings.Clone(cell(columnRun))
+	if !repositoryName.MatchString(j.Repository) {
+		return j, fmt.Errorf("repository %.80q is not owner/name", j.Repository)
+	}
+	if !runNumber.MatchString(j.RunID) {
+		return j, fmt.Errorf("run_id %.40q is not a number", j.RunID)
+	}
+	if text := cell(columnJob); text != "" {
+		if j.ID, err = strconv.ParseInt(text, 10, 64); err != nil || j.ID < 0 {
+			return j, fmt.Errorf("job_id %.40q is not a number", text)
+		}
+	}
+	for column, to := range map[string]*time.Time{columnCreated: &j.Created, columnStarted: &j.Started, columnCompleted: &j.Completed} {
+		text := cell(column)
+		if text == "" {
+			continue
+		}
+		if *to, err = time.Parse(time.RFC3339, text); err != nil {
+			return j, fmt.Errorf("%s %.40q is no time such as 2026-11-02T09:00:00Z", column, text)
+		}
+	}
+	j.Labels, err = labelsOf(strings.Fields(cell(columnLabels)))
+	return j, err
+}
+
+// labelsOf checks labels, and makes them shared by the jobs that have the same.
+func labelsOf(labels []string) ([]string, error) {
+	if len(labels) > maxLabels {
+		return nil, fmt.Errorf("it has %d labels; a job has at most %d", len(labels), maxLabels)
+	}
+	for _, l := range labels {
+		if len(l) > maxLabel {
+			return nil, fmt.Errorf("a label has %d bytes; it may have %d", len(l), maxLabel)
+		}
+	}
+	return slices.Clone(labels), nil
+}
+
+// Write writes jobs as CSV that Read reads.
+func Write(w io.Writer, jobs ...Job) error {
+	out := csv.NewWriter(w)
+	for _, j := range jobs {
+		_ = out.Write(row(j)) // the error is kept, and returned below
+	}
+	out.Flush()
+	return out.Error()
+}
+
+// WriteHeading writes the line above the jobs.
+func WriteHeading(w io.Writer) error {
+	out := csv.NewWriter(w)
+	_ = out.Write(columns) // the error is kept, and returned below
+	out.Flush()
+	return out.Error()
+}
+
+func row(j Job) []string {
+	id := ""
+	if j.ID != 0 {
+		id = strconv.FormatInt(j.ID, 10)
+	}
+	return []string{j.Repository, strings.Join(j.Labels, " "), text(j.Created), text(j.Started), text(j.Completed), j.RunID, id}
+}
+
+func text(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}

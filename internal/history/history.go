@@ -1,0 +1,187 @@
+// Package history reads the jobs of workflows that ran: from CSV, and from recorded deliveries of GitHub's webhooks. It is what
+// `remuda plan --history` plays.
+package history
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"time"
+)
+
+// Job is a job of a workflow run that has ended.
+type Job struct {
+	// ID is GitHub's number of the job; 0: not known.
+	ID int64
+	// Repository is "owner/name".
+	Repository string
+	// RunID is the run that the job is of; empty: not known.
+	RunID string
+	// Labels are those of runs-on.
+	Labels []string
+	// Created is when the job began to wait for a runner, Started when a runner had it, and Completed when it was over.
+	Created, Started, Completed time.Time
+}
+
+// Took is how long the job ran.
+func (j Job) Took() time.Duration { return j.Completed.Sub(j.Started) }
+
+// Waited is how long the job waited, as it was recorded. It is 0 for one that GitHub says began before it was made.
+func (j Job) Waited() time.Duration { return max(0, j.Started.Sub(j.Created)) }
+
+// History is what jobs there were.
+type History struct {
+	// Jobs are in the order in which they were created; of jobs of the same time: by repository and id.
+	Jobs []Job
+	// Unstarted are the jobs that no runner ever had, Open those without a recorded end, and Backward those that ended before they began.
+	// They are not among Jobs.
+	Unstarted, Open, Backward int
+}
+
+// Bounds of what is read.
+const (
+	// MaxBytes bounds a file: a million jobs are about 120 MB of CSV.
+	MaxBytes = 512 << 20
+	// MaxJobs bounds the jobs of a history.
+	MaxJobs = 1_000_000
+	// MaxLine bounds a line, in bytes. A delivery of GitHub has 25 MB at most, and those of jobs a few KB.
+	MaxLine = 1 << 20
+)
+
+// Error is what is wrong with a history, and where.
+type Error struct {
+	// Name is that of the file, and Line its line; 0: all of it.
+	Name string
+	Line int
+	// Why is a sentence.
+	Why string
+}
+
+func (e *Error) Error() string {
+	if e.Line == 0 {
+		return fmt.Sprintf("read history %s: %s", e.Name, e.Why)
+	}
+	return fmt.Sprintf("read history %s, line %d: %s", e.Name, e.Line, e.Why)
+}
+
+// Load reads a file of either kind; "-" is standard input. The error is an *Error if the content is wrong.
+func Load(path string, stdin io.Reader) (History, error) {
+	if path == "-" {
+		return Read("standard input", stdin)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return History{}, fmt.Errorf("read history: %w", err)
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	return Read(path, f)
+}
+
+// Read reads a history, known by name in errors. One that begins with a brace has recorded deliveries, one on each line, and any other is CSV.
+func Read(name string, from io.Reader) (History, error) {
+	limited := &bounded{from: from, left: MaxBytes}
+	in := bufio.NewReader(limited)
+	first, err := firstByte(in)
+	if err != nil {
+		return History{}, &Error{Name: name, Why: emptyOr(err)}
+	}
+	read := readCSV
+	if first == '{' {
+		read = readDeliveries
+	}
+	h, err := read(name, in)
+	switch {
+	case limited.over:
+		return History{}, &Error{Name: name, Why: fmt.Sprintf("it has more than %d MiB; split it", MaxBytes>>20)}
+	case err != nil:
+		return History{}, err
+	}
+	h.Sort()
+	return h, nil
+}
+
+func emptyOr(err error) string {
+	if errors.Is(err, io.EOF) {
+		return "it is empty"
+	}
+	return err.Error()
+}
+
+// firstByte is the first one that is no space, which it leaves to be read.
+func firstByte(in *bufio.Reader) (byte, error) {
+	for {
+		b, err := in.ReadByte()
+		if err != nil {
+			return 0, err
+		}
+		if !bytes.ContainsRune([]byte(" \t\r\n"), rune(b)) {
+			return b, in.UnreadByte()
+		}
+	}
+}
+
+// add takes a job that has ended, or counts why it does not.
+func (h *History) add(j Job) {
+	switch {
+	case j.Started.IsZero():
+		h.Unstarted++
+	case j.Completed.IsZero():
+		h.Open++
+	case j.Completed.Before(j.Started):
+		h.Backward++
+	default:
+		if j.Created.IsZero() {
+			j.Created = j.Started
+		}
+		h.Jobs = append(h.Jobs, j)
+	}
+}
+
+// Sort puts the jobs into their order.
+func (h *History) Sort() {
+	slices.SortStableFunc(h.Jobs, func(a, b Job) int {
+		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Repository, b.Repository), cmp.Compare(a.ID, b.ID))
+	})
+}
+
+// LeftOut says in sentences what of the history is not among its jobs.
+func (h History) LeftOut() (sentences []string) {
+	for _, of := range []struct {
+		n   int
+		why string
+	}{
+		{h.Unstarted, "no runner ever had them"},
+		{h.Open, "no end of them is recorded"},
+		{h.Backward, "they ended before they began"},
+	} {
+		if of.n > 0 {
+			sentences = append(sentences, fmt.Sprintf("Jobs left out: %d, since %s.", of.n, of.why))
+		}
+	}
+	return sentences
+}
+
+// bounded reads so many bytes at most, and notes whether there were more.
+type bounded struct {
+	from io.Reader
+	left int64
+	over bool
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		n, err := b.from.Read(p[:1])
+		if b.over = n > 0; b.over {
+			return 0, io.ErrUnexpectedEOF
+		}
+		return 0, err
+	}
+	n, err := b.from.Read(p[:min(int64(len(p)), b.left)])
+	b.left -= int64(n)
+	return n, err
+}

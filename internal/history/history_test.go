@@ -1,0 +1,168 @@
+package history_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/remuda-ci/remuda/internal/history"
+)
+
+func at(hour, minute, second int) time.Time {
+	return time.Date(2026, 11, 2, hour, minute, second, 0, time.UTC)
+}
+
+func read(t *testing.T, text string) history.History {
+	t.Helper()
+	h, err := history.Read("it", strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// TestCSV: columns come in any order, those that are not known are passed over, and jobs are in the order of their creation.
+func TestCSV(t *testing.T) {
+	t.Parallel()
+	got := read(t, `completed_at,started_at,created_at,repository,labels,team,run_id,job_id
+2026-11-02T09:05:20Z,2026-11-02T09:00:20Z,2026-11-02T09:00:00Z,acme/app,self-hosted remuda-large,core,7,42
+2026-11-02T09:01:00+01:00,2026-11-02T08:00:30Z,2026-11-02T08:00:00Z,acme/lib,,,,
+,2026-11-02T09:00:20Z,2026-11-02T09:00:00Z,acme/app,,,,
+,,2026-11-02T09:00:00Z,acme/app,,,,
+2026-11-02T09:00:00Z,2026-11-02T09:00:20Z,2026-11-02T09:00:00Z,acme/app,,,,
+2026-11-02T10:00:10Z,2026-11-02T10:00:00Z,,acme/app,,,,
+`)
+	want := history.History{
+		Jobs: []history.Job{
+			{Repository: "acme/lib", Created: at(8, 0, 0), Started: at(8, 0, 30), Completed: at(8, 1, 0)},
+			{ID: 42, RunID: "7", Repository: "acme/app", Labels: []string{"self-hosted", "remuda-large"}, Created: at(9, 0, 0), Started: at(9, 0, 20), Completed: at(9, 5, 20)},
+			{Repository: "acme/app", Created: at(10, 0, 0), Started: at(10, 0, 0), Completed: at(10, 0, 10)},
+		},
+		Unstarted: 1, Open: 1, Backward: 1,
+	}
+	if diff := cmp.Diff(want, got, equalLabels); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if j := got.Jobs[1]; j.Took() != 5*time.Minute || j.Waited() != 20*time.Second {
+		t.Errorf("it took %s and waited %s", j.Took(), j.Waited())
+	}
+	if n := len(got.LeftOut()); n != 3 {
+		t.Errorf("%d sentences about what is left out, want 3: %q", n, got.LeftOut())
+	}
+}
+
+// equalLabels: no labels are the same as an empty list of them.
+var equalLabels = cmp.Transformer("labels", func(labels []string) string { return strings.Join(labels, " ") })
+
+// TestWrittenAndRead: what Write writes is read as it was.
+func TestWrittenAndRead(t *testing.T) {
+	t.Parallel()
+	want := []history.Job{
+		{ID: 1, RunID: "7", Repository: "acme/app", Labels: []string{"a", "b"}, Created: at(9, 0, 0), Started: at(9, 0, 20), Completed: at(9, 5, 20)},
+		{Repository: "acme/lib", Created: at(9, 1, 0), Started: at(9, 1, 0), Completed: at(9, 2, 0)},
+	}
+	var b bytes.Buffer
+	if err := errors.Join(history.WriteHeading(&b), history.Write(&b, want...)); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, read(t, b.String()).Jobs, equalLabels); diff != "" {
+		t.Errorf("(-written +read):\n%s", diff)
+	}
+}
+
+// TestDeliveries: those of a job count together, in any order and in any of the three forms. Others than those of jobs do not count, and a job
+// that was skipped had no runner.
+func TestDeliveries(t *testing.T) {
+	t.Parallel()
+	got := read(t, strings.ReplaceAll(`{"action":"completed","workflow_job":{"id":5,"run_id":7,"labels":["remuda-small"],"status":"completed","runner_id":3,"created_at":"2026-11-02T09:00:00Z","started_at":"2026-11-02T09:00:20Z","completed_at":"2026-11-02T09:05:20Z"},REPO}
+{"event":"workflow_job","payload":{"action":"queued","workflow_job":{"id":5,"run_id":7,"labels":["remuda-small"],"status":"queued","created_at":"2026-11-02T09:00:00Z","started_at":"2026-11-02T09:00:00Z"},REPO}}
+
+{"action":"completed","workflow_run":{"id":7},REPO}
+{"id":1,"request":{"headers":{},"payload":{"action":"in_progress","workflow_job":{"id":6,"run_id":7,"labels":[],"status":"in_progress","runner_id":4,"created_at":"2026-11-02T09:10:00Z","started_at":"2026-11-02T09:10:05Z"},REPO}}}
+{"action":"completed","workflow_job":{"id":8,"run_id":7,"labels":[],"status":"completed","conclusion":"skipped","runner_id":null,"created_at":"2026-11-02T09:10:00Z","started_at":"2026-11-02T09:10:00Z","completed_at":"2026-11-02T09:10:00Z"},REPO}
+`, "REPO", `"repository":{"full_name":"acme/app"}`))
+	want := history.History{
+		Jobs: []history.Job{
+			{ID: 5, RunID: "7", Repository: "acme/app", Labels: []string{"remuda-small"}, Created: at(9, 0, 0), Started: at(9, 0, 20), Completed: at(9, 5, 20)},
+		},
+		Unstarted: 1, Open: 1,
+	}
+	if diff := cmp.Diff(want, got, equalLabels); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestWrongHistories: each error says which line is wrong, and how.
+func TestWrongHistories(t *testing.T) {
+	t.Parallel()
+	const heading = "repository,created_at,started_at,completed_at,job_id,run_id,labels\n"
+	good := heading + "acme/app,2026-11-02T09:00:00Z,2026-11-02T09:00:00Z,2026-11-02T09:00:00Z,,,\n"
+	for name, test := range map[string]struct{ text, want string }{
+		"nothing":             {"", "read history it: it is empty"},
+		"spaces":              {" \n\n", "read history it: it is empty"},
+		"no column":           {"repository,created_at\n", "read history it, line 1: there is no column started_at;"},
+		"a column twice":      {"repository,repository\n", `read history it, line 1: the column "repository" is there twice`},
+		"too few cells":       {good + "acme/app,\n", "read history it, line 3: wrong number of fields"},
+		"no repository":       {good + "acme,,,,,,\n", `read history it, line 3: repository "acme" is not owner/name`},
+		"no time":             {good + "acme/app,yesterday,,,,,\n", `read history it, line 3: created_at "yesterday" is no time such as`},
+		"no number of a job":  {good + "acme/app,,,,x,,\n", `read history it, line 3: job_id "x" is not a number`},
+		"no number of a run":  {good + "acme/app,,,,,x,\n", `read history it, line 3: run_id "x" is not a number`},
+		"too many labels":     {good + "acme/app,,,,,," + strings.Repeat("a ", 65) + "\n", "read history it, line 3: it has 65 labels"},
+		"a long label":        {good + "acme/app,,,,,," + strings.Repeat("a", 300) + "\n", "read history it, line 3: a label has 300 bytes"},
+		"no JSON":             {"{}\n{\"action\": \n", "read history it, line 2: it is no JSON of a delivery"},
+		"a long line":         {"{}\n{" + strings.Repeat(" ", history.MaxLine) + "}\n", "read history it, line 2: it has more than 1 MiB"},
+		"a delivery of none":  {`{"workflow_job":{"id":1},"repository":{"full_name":""}}`, `read history it, line 1: repository.full_name "" is not owner/name`},
+		"a job of no number":  {`{"workflow_job":{"id":0},"repository":{"full_name":"acme/app"}}`, "read history it, line 1: workflow_job.id 0 is not a number of a job"},
+		"labels of no number": {`{"workflow_job":{"id":1,"labels":["` + strings.Repeat("a", 300) + `"]},"repository":{"full_name":"acme/app"}}`, "read history it, line 1: a label has 300 bytes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := history.Read("it", strings.NewReader(test.text))
+			var wrong *history.Error
+			if !errors.As(err, &wrong) || !strings.HasPrefix(err.Error(), test.want) {
+				t.Errorf("error %v, want %s", err, test.want)
+			}
+		})
+	}
+}
+
+// TestLoad reads a file, or standard input.
+func TestLoad(t *testing.T) {
+	t.Parallel()
+	const text = "repository,created_at,started_at,completed_at\nacme/app,2026-11-02T09:00:00Z,2026-11-02T09:00:00Z,2026-11-02T09:00:00Z\n"
+	path := filepath.Join(t.TempDir(), "jobs.csv")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{path, "-"} {
+		if h, err := history.Load(path, strings.NewReader(text)); err != nil || len(h.Jobs) != 1 {
+			t.Errorf("%s: %+v, %v", path, h, err)
+		}
+	}
+	if _, err := history.Load(path+".none", nil); !errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
+	}
+}
+
+// FuzzRead: whatever is read, jobs that come out of it have run, and are in their order.
+func FuzzRead(f *testing.F) {
+	f.Add([]byte("repository,created_at,started_at,completed_at\nacme/app,2026-11-02T09:00:00Z,2026-11-02T09:00:00Z,2026-11-02T09:00:00Z\n"))
+	f.Add([]byte(`{"workflow_job":{"id":1,"status":"completed","runner_id":1,"started_at":"2026-11-02T09:00:00Z","completed_at":"2026-11-02T09:00:00Z"},"repository":{"full_name":"acme/app"}}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		h, err := history.Read("it", bytes.NewReader(data))
+		if err != nil {
+			return
+		}
+		for i, j := range h.Jobs {
+			if j.Took() < 0 || j.Created.IsZero() || j.Repository == "" || i > 0 && j.Created.Before(h.Jobs[i-1].Created) {
+				t.Errorf("job %d: %+v", i, j)
+			}
+		}
+	})
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/remuda-ci/remuda/internal/cli/failure"
+)
+
+const (
+	handHistory = "../internal/forecast/testdata/hand.csv"
+	handPolicy  = "../internal/forecast/testdata/reused.yaml"
+	dayHistory  = "../examples/history/working-day.csv"
+)
+
+// TestAPlanOfAHistory as a table and for programs. Its numbers are checked in internal/forecast.
+func TestAPlanOfAHistory(t *testing.T) {
+	t.Parallel()
+	got := say(t, "plan", "--history", handHistory, "--policy", handPolicy)
+	if got.code != failure.OK || !strings.Contains(got.stdout, "6 jobs of 2 repositories") || got.stderr != "" {
+		t.Errorf("%+v", got)
+	}
+	got = say(t, "plan", "--history", handHistory, "--policy", handPolicy, "--boot", "2m", "--output", "json")
+	var report struct {
+		Jobs     int
+		Policies []struct {
+			Name    string
+			Waits   struct{ P99Seconds float64 }
+			Dollars float64
+		}
+	}
+	if err := json.Unmarshal([]byte(got.stdout), &report); err != nil || report.Jobs != 6 || len(report.Policies) != 2 || report.Policies[1].Waits.P99Seconds != 122 {
+		t.Errorf("%v: %+v", err, got)
+	}
+}
+
+// TestAPlanOfNothing and other mistakes on the command line.
+func TestAPlanOfNothing(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		args []string
+		code failure.Code
+		says string
+	}{
+		{[]string{"--policy", handPolicy}, failure.Usage, "--policy is about recorded jobs; write --history too"},
+		{[]string{"--history", handHistory, "--at", "02:00"}, failure.Usage, "--at is about a fleet, and --history about recorded jobs"},
+		{[]string{"--history", handHistory, "--watch"}, failure.Usage, "--watch is about a fleet"},
+		{[]string{"--history", handHistory, "--boot", "2h"}, failure.Usage, "--boot 2h0m0s is not from 0s to 1h"},
+		{[]string{"--history", handHistory, "--label", "windows"}, failure.NotFound, "no job to play in " + handHistory},
+		{[]string{"--history", "-"}, failure.Failed, "read history standard input: it is empty"},
+		{[]string{"--history", handPolicy}, failure.Failed, "line 1: there is no column repository"},
+		{[]string{"--history", handHistory, "--policy", handHistory}, failure.Failed, "hand.csv:"},
+		{[]string{"--history", handHistory, "--present", handPolicy + ".none"}, failure.Failed, "no such file"},
+	} {
+		got := say(t, append([]string{"plan"}, test.args...)...)
+		if got.code != test.code || !strings.Contains(got.stderr, test.says) || got.stdout != "" {
+			t.Errorf("%q: %+v, want code %d and %q", test.args, got, test.code, test.says)
+		}
+	}
+}
+
+// TestAPlanOfTheExample: what the page says can be typed.
+func TestAPlanOfTheExample(t *testing.T) {
+	t.Parallel()
+	got := say(t, "plan", "--history", dayHistory, "--policy", "../examples/history/warm.yaml", "--present", "../examples/history/kept.yaml", "-o", "wide")
+	if got.code != failure.OK || !strings.Contains(got.stdout, "788 jobs of 9 repositories") || !strings.Contains(got.stdout, "PRESENT: P50") {
+		t.Errorf("%+v", got)
+	}
+}
