@@ -2,8 +2,10 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -21,6 +23,7 @@ import (
 // historyFlags are those of a plan for recorded jobs.
 type historyFlags struct {
 	path, policy, present string
+	picture               string
 	labels                []string
 	boot                  time.Duration
 }
@@ -29,6 +32,7 @@ func (f *historyFlags) define(c *cobra.Command) {
 	c.Flags().StringVar(&f.path, "history", "", "play the jobs of this `FILE`: CSV, or recorded deliveries of workflow_job as lines of JSON; - for standard input")
 	c.Flags().StringVar(&f.policy, "policy", "", "with the policy of this `FILE`, a configuration of controld or its pools alone (default: that of an empty file)")
 	c.Flags().StringVar(&f.present, "present", "", "beside the policy of this `FILE`")
+	c.Flags().StringVar(&f.picture, "picture", "", "also draw the answer into this `FILE`, as SVG")
 	c.Flags().StringSliceVar(&f.labels, "label", nil, "only jobs with one of these `LABELS` in runs-on")
 	c.Flags().DurationVar(&f.boot, "boot", replay.DefaultTimes().Boot, "how long a machine takes to boot, a `TIME`")
 }
@@ -39,7 +43,7 @@ func (f *historyFlags) asked() bool { return f.path != "" }
 // misused refuses flags that mean nothing together.
 func (f *historyFlags) misused(app *cli.App, c *cobra.Command) error {
 	if !f.asked() {
-		for _, name := range []string{"policy", "present", "label", "boot"} {
+		for _, name := range []string{"policy", "present", "picture", "label", "boot"} {
 			if c.Flags().Changed(name) {
 				return failure.Misused("--%s is about recorded jobs; write --history too", name)
 			}
@@ -67,6 +71,9 @@ func planHistory(ctx context.Context, app *cli.App, f historyFlags) error {
 	if err != nil {
 		return err
 	}
+	if err := f.draw(r); err != nil {
+		return err
+	}
 	if app.Output.ForPrograms() {
 		return output.Value(app.Stdout, app.Output, r)
 	}
@@ -79,6 +86,21 @@ func planHistory(ctx context.Context, app *cli.App, f historyFlags) error {
 	}
 	for _, note := range slices.Concat(r.LeftOut, r.Notes) {
 		fmt.Fprintln(app.Stderr, note)
+	}
+	return nil
+}
+
+// draw writes the picture, if one is asked for.
+func (f historyFlags) draw(r *forecast.Report) error {
+	if f.picture == "" {
+		return nil
+	}
+	var b bytes.Buffer
+	if err := r.Picture(&b); err != nil {
+		return err
+	}
+	if err := os.WriteFile(f.picture, b.Bytes(), 0o644); err != nil {
+		return fmt.Errorf("write picture: %w", err)
 	}
 	return nil
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -30,6 +32,13 @@ func TestAPlanOfAHistory(t *testing.T) {
 			Dollars float64
 		}
 	}
+	picture := filepath.Join(t.TempDir(), "plan.svg")
+	if got := say(t, "plan", "--history", handHistory, "--picture", picture); got.code != failure.OK {
+		t.Errorf("%+v", got)
+	}
+	if drawn, err := os.ReadFile(picture); err != nil || !strings.HasPrefix(string(drawn), "<svg ") {
+		t.Errorf("%v: %.40q", err, drawn)
+	}
 	if err := json.Unmarshal([]byte(got.stdout), &report); err != nil || report.Jobs != 6 || len(report.Policies) != 2 || report.Policies[1].Waits.P99Seconds != 122 {
 		t.Errorf("%v: %+v", err, got)
 	}
@@ -51,6 +60,7 @@ func TestAPlanOfNothing(t *testing.T) {
 		{[]string{"--history", "-"}, failure.Failed, "read history standard input: it is empty"},
 		{[]string{"--history", handPolicy}, failure.Failed, "line 1: there is no column repository"},
 		{[]string{"--history", handHistory, "--policy", handHistory}, failure.Failed, "hand.csv:"},
+		{[]string{"--history", handHistory, "--picture", handHistory + "/no.svg"}, failure.Failed, "write picture"},
 		{[]string{"--history", handHistory, "--present", handPolicy + ".none"}, failure.Failed, "no such file"},
 	} {
 		got := say(t, append([]string{"plan"}, test.args...)...)

@@ -18,11 +18,12 @@ import (
 	"github.com/remuda-ci/remuda/internal/replay"
 )
 
-var update = flag.Bool("update", false, "write examples/history/working-day.csv, and its numbers in docs/planning.md")
+var update = flag.Bool("update", false, "write examples/history/working-day.csv, docs/planned-day.svg, and the numbers in docs/planning.md")
 
 const (
 	dayHistory = "../../examples/history/working-day.csv"
 	dayPage    = "../../docs/planning.md"
+	dayPicture = "../../docs/planned-day.svg"
 	// dayJobs is how many jobs a push has. How many there were is not known.
 	dayJobs = 4
 )
@@ -94,6 +95,11 @@ func TestTheRecordedDay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var picture strings.Builder
+	if err := r.Picture(&picture); err != nil {
+		t.Fatal(err)
+	}
+	compare(t, dayPicture, func(string) string { return picture.String() })
 	compare(t, dayPage, func(page string) string {
 		return dayBlock.ReplaceAllLiteralString(page, "<!-- recorded day -->\n```\n"+table(t, r)+"```\n<!-- end -->\n")
 	})
