@@ -137,7 +137,7 @@ var rooms = []room{
 	{"internal/replay", []string{
 		"internal/history", "internal/fleet", "internal/fleet/ports", "internal/store", "internal/queue", "internal/compute", "internal/policy", "internal/lifecycle",
 	}, "it runs the use-cases on a world of its own, in one process and without a network"},
-	{"internal/forecast", []string{"internal/history", "internal/replay", "internal/config", "internal/settings", "internal/policy", "internal/lifecycle"},
+	{"internal/forecast", []string{"internal/history", "internal/replay", "internal/config", "internal/settings", "internal/fleet", "internal/policy", "internal/lifecycle"},
 		"it plays recorded jobs and prints what came of them; nothing is called"},
 	{"internal/cost", []string{"internal/aws"}, "it turns counts of calls into dollars, from any caller"},
 	{"internal/awstest", []string{"internal/aws", "internal/compute", "internal/lifecycle"},

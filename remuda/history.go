@@ -25,7 +25,9 @@ type historyFlags struct {
 	path, policy, present string
 	picture               string
 	labels                []string
-	boot                  time.Duration
+	boot, wait            time.Duration
+	optimize              bool
+	zone                  string
 }
 
 func (f *historyFlags) define(c *cobra.Command) {
@@ -34,6 +36,9 @@ func (f *historyFlags) define(c *cobra.Command) {
 	c.Flags().StringVar(&f.present, "present", "", "beside the policy of this `FILE`")
 	c.Flags().StringVar(&f.picture, "picture", "", "also draw the answer into this `FILE`, as SVG")
 	c.Flags().StringSliceVar(&f.labels, "label", nil, "only jobs with one of these `LABELS` in runs-on")
+	c.Flags().BoolVar(&f.optimize, "optimize", false, "also search for the cheapest minimums and schedules with which 95 of a hundred jobs wait for at most --wait")
+	c.Flags().DurationVar(&f.wait, "wait", 30*time.Second, "with --optimize, the bound, a `TIME`")
+	c.Flags().StringVar(&f.zone, "time-zone", "UTC", "with --optimize, the `ZONE` of the schedules, such as Europe/Amsterdam")
 	c.Flags().DurationVar(&f.boot, "boot", replay.DefaultTimes().Boot, "how long a machine takes to boot, a `TIME`")
 }
 
@@ -43,7 +48,7 @@ func (f *historyFlags) asked() bool { return f.path != "" }
 // misused refuses flags that mean nothing together.
 func (f *historyFlags) misused(app *cli.App, c *cobra.Command) error {
 	if !f.asked() {
-		for _, name := range []string{"policy", "present", "picture", "label", "boot"} {
+		for _, name := range []string{"policy", "present", "picture", "label", "boot", "optimize", "wait", "time-zone"} {
 			if c.Flags().Changed(name) {
 				return failure.Misused("--%s is about recorded jobs; write --history too", name)
 			}
@@ -54,6 +59,14 @@ func (f *historyFlags) misused(app *cli.App, c *cobra.Command) error {
 		if c.Flags().Changed(name) {
 			return failure.Misused("--%s is about a fleet, and --history about recorded jobs; leave one of them out", name)
 		}
+	}
+	for _, name := range []string{"wait", "time-zone"} {
+		if c.Flags().Changed(name) && !f.optimize {
+			return failure.Misused("--%s is for --optimize; write that too", name)
+		}
+	}
+	if f.wait <= 0 {
+		return failure.Misused("--wait %s is not more than 0s", f.wait)
 	}
 	if f.boot < 0 || f.boot > time.Hour {
 		return failure.Misused("--boot %s is not from 0s to 1h", f.boot)
@@ -132,6 +145,12 @@ func (f historyFlags) question(app *cli.App) (q forecast.Question, err error) {
 	if len(q.History.Jobs) == 0 {
 		return q, &failure.Error{Code: failure.NotFound, Err: fmt.Errorf("no job to play in %s", f.path), Remedy: strings.Join(q.History.LeftOut(), " ")}
 	}
+	if f.optimize {
+		q.Search.Wait = f.wait
+		if q.Search.Zone, err = time.LoadLocation(f.zone); err != nil {
+			return q, failure.Misused("--time-zone: %w", err)
+		}
+	}
 	if app.ErrTerminal {
 		q.Progress = func(what string) { fmt.Fprintln(app.Stderr, what) }
 	}
@@ -156,7 +175,7 @@ begins or ends and no host comes or goes until then, and what the schedules of t
 With --history it plays recorded jobs on a fleet with a policy, without calling anything, and says how long they would have waited, how their hosts
 would have come and what they would have cost: docs/planning.md.`,
 		Example: "  remuda plan\n  remuda plan --at 02:00\n  controld snapshot --config controld.yaml | remuda plan --snapshot -\n" +
-			"  remuda plan --history jobs.csv --policy tried.yaml --present controld.yaml",
+			"  remuda plan --history jobs.csv --policy tried.yaml --present controld.yaml\n  remuda plan --history jobs.csv --optimize --wait 20s",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := recorded.misused(app, c); err != nil {
 				return err

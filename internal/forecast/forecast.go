@@ -15,6 +15,8 @@ type Question struct {
 	// Present is the policy that it is held against; nil: none is.
 	Present *replay.Policy
 	Times   replay.Times
+	// Search is what is searched for beside them.
+	Search Search
 	// Progress is called with what is played next; nil: nothing is.
 	Progress func(what string)
 }
@@ -33,6 +35,14 @@ func Answer(ctx context.Context, q Question) (*Report, error) {
 			return nil, err
 		}
 	}
+	if q.Search.Wait > 0 {
+		found, err := q.cheapest(ctx)
+		if err != nil {
+			return nil, err
+		}
+		r.add(CheapestOne, q.History, found.outcome)
+		r.Found = found.text
+	}
 	fresh, err := replay.Fresh(q.History.Jobs, q.Policy, q.Times)
 	if err != nil {
 		return nil, err
@@ -42,13 +52,18 @@ func Answer(ctx context.Context, q Question) (*Report, error) {
 }
 
 func (q Question) play(ctx context.Context, r *Report, name string, p replay.Policy) error {
-	if q.Progress != nil {
-		q.Progress(fmt.Sprintf("playing %d jobs: %s", len(q.History.Jobs), name))
-	}
+	q.say(name)
 	o, err := replay.Play(ctx, q.History.Jobs, p, q.Times)
 	if err != nil {
 		return err
 	}
 	r.add(name, q.History, o)
 	return nil
+}
+
+// say says what is played next.
+func (q Question) say(name string) {
+	if q.Progress != nil {
+		q.Progress(fmt.Sprintf("playing %d jobs: %s", len(q.History.Jobs), name))
+	}
 }

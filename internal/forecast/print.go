@@ -105,7 +105,7 @@ func (r *Report) byRepository(w io.Writer, wide bool) error {
 		fmt.Fprintf(w, "%d more repositories; --output json has them all.\n", left)
 	}
 	if r.Found != "" {
-		fmt.Fprintf(w, "\n%s", r.Found)
+		fmt.Fprintf(w, "\nThe cheapest policy that was found, for controld's configuration:\n\n%s", r.Found)
 	}
 	return nil
 }

@@ -17,12 +17,12 @@ func Fresh(jobs []history.Job, p Policy, t Times) (*Outcome, error) {
 		return nil, errors.New("replay: the history has no job")
 	}
 	begin := jobs[0].Created.UTC()
-	a, labels := newAccount(begin, jobs, p.Prices), p.labels()
+	a, poolOf := newAccount(begin, jobs, p.Prices), p.PoolOf()
 	end := begin
 	c := newCloud(p, func() time.Time { return begin })
 	wait := t.Boot + t.Register
 	for i, j := range jobs {
-		pool := p.poolOf(labels, j.Repository, j.Labels)
+		pool := poolOf(j)
 		order := orderOf(pool, p.Classes)
 		of, err := c.typeFor(order)
 		if err != nil {

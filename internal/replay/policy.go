@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/history"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/statement"
 	"github.com/remuda-ci/remuda/internal/policy"
@@ -102,10 +103,24 @@ func (p Policy) labels() map[string]policy.PoolLabels {
 // defaultPool is the pool of a job that no job pool serves.
 const defaultPool = "default"
 
-// poolOf is the pool that serves a job.
-func (p Policy) poolOf(labels map[string]policy.PoolLabels, repository string, of []string) Pool {
-	if name, ok := policy.MatchPool(labels, of); ok && policy.ServesRepository(p.Pools[name].Repositories, repository) {
-		return p.Pools[name]
+// PoolOf returns the pool that serves a job: a job pool with its labels that its repository may use, or the default pool.
+func (p Policy) PoolOf() func(history.Job) Pool {
+	labels := p.labels()
+	return func(j history.Job) Pool {
+		if name, ok := policy.MatchPool(labels, j.Labels); ok && policy.ServesRepository(p.Pools[name].Repositories, j.Repository) {
+			return p.Pools[name]
+		}
+		return p.Pools[defaultPool]
 	}
-	return p.Pools[defaultPool]
+}
+
+// DollarsAnHour is what an hour of a machine costs for the jobs of a pool; 0: it is not known.
+func (p Policy) DollarsAnHour(pool string) float64 {
+	order := orderOf(p.Pools[pool], p.Classes)
+	t, err := newCloud(p, func() time.Time { return time.Time{} }).typeFor(order)
+	if err != nil {
+		return 0
+	}
+	dollars, _, _ := p.Prices.Of(t.Name, string(order.UsageClass))
+	return dollars
 }

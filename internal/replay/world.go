@@ -14,7 +14,6 @@ import (
 	"github.com/remuda-ci/remuda/internal/history"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/meter"
-	"github.com/remuda-ci/remuda/internal/policy"
 	queue "github.com/remuda-ci/remuda/internal/queue/memory"
 )
 
@@ -33,7 +32,7 @@ type world struct {
 	hub    *hub
 	fleet  *fleet.Fleet
 	timing fleet.Timing
-	labels map[string]policy.PoolLabels
+	poolOf func(history.Job) Pool
 
 	hosts map[string]*host
 	// ended are the records of hosts that are over, until it is written what they were used for.
@@ -60,7 +59,7 @@ func play(ctx context.Context, jobs []history.Job, p Policy, t Times, alone pati
 		return nil, errors.New("replay: the history has no job")
 	}
 	begin := jobs[0].Created.Add(-before).UTC()
-	w := &world{ctx: ctx, policy: p, times: t, labels: p.labels(), hosts: map[string]*host{}, ended: map[string]lifecycle.Record{}, patience: alone, left: len(jobs)}
+	w := &world{ctx: ctx, policy: p, times: t, poolOf: p.PoolOf(), hosts: map[string]*host{}, ended: map[string]lifecycle.Record{}, patience: alone, left: len(jobs)}
 	w.clock.now = begin
 	w.account = newAccount(begin, jobs, p.Prices)
 	if err := w.build(); err != nil {
@@ -215,7 +214,7 @@ func (w *world) arrive(jobs []history.Job, i int) {
 		return
 	}
 	w.at(jobs[i].Created, func() {
-		w.begin(&serving{index: i, job: jobs[i], pool: w.policy.poolOf(w.labels, jobs[i].Repository, jobs[i].Labels)})
+		w.begin(&serving{index: i, job: jobs[i], pool: w.poolOf(jobs[i])})
 		w.arrive(jobs, i+1)
 	})
 }
