@@ -134,6 +134,7 @@ var rooms = []room{
 	{"internal/snapshot", []string{"proto", "internal/server", "internal/fleet", "internal/store", "internal/plan", "internal/policy", "internal/lifecycle"},
 		"it answers from a file by the code of the server over a store in memory, and reaches no network, cloud or GitHub"},
 	{"internal/history", nil, "it reads jobs that ran, and does not know what is made of them"},
+	{"internal/history/fromgithub", []string{"internal/history"}, "it reads what GitHub says of jobs that ran, and nothing else"},
 	{"internal/replay", []string{
 		"internal/history", "internal/fleet", "internal/fleet/ports", "internal/store", "internal/queue", "internal/compute", "internal/policy", "internal/lifecycle",
 	}, "it runs the use-cases on a world of its own, in one process and without a network"},

@@ -3,10 +3,13 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,13 +20,16 @@ import (
 	"github.com/remuda-ci/remuda/internal/cli/output"
 	"github.com/remuda-ci/remuda/internal/forecast"
 	"github.com/remuda-ci/remuda/internal/history"
+	"github.com/remuda-ci/remuda/internal/history/fromgithub"
 	"github.com/remuda-ci/remuda/internal/replay"
+	"github.com/remuda-ci/remuda/internal/retry"
 )
 
 // historyFlags are those of a plan for recorded jobs.
 type historyFlags struct {
 	path, policy, present string
 	picture               string
+	github, since, save   string
 	labels                []string
 	boot, wait            time.Duration
 	optimize              bool
@@ -32,6 +38,9 @@ type historyFlags struct {
 
 func (f *historyFlags) define(c *cobra.Command) {
 	c.Flags().StringVar(&f.path, "history", "", "play the jobs of this `FILE`: CSV, or recorded deliveries of workflow_job as lines of JSON; - for standard input")
+	c.Flags().StringVar(&f.github, "from-github", "", "read the jobs of `OWNER`, or of one repository OWNER/NAME, from the API of GitHub, with the token in GITHUB_TOKEN")
+	c.Flags().StringVar(&f.since, "since", "30d", "with --from-github, those of runs from this `DAY` on, such as 2026-11-01, or of so many days, such as 30d")
+	c.Flags().StringVar(&f.save, "save", "", "with --from-github, keep the jobs in this `FILE` as CSV; an earlier reading goes on there")
 	c.Flags().StringVar(&f.policy, "policy", "", "with the policy of this `FILE`, a configuration of controld or its pools alone (default: that of an empty file)")
 	c.Flags().StringVar(&f.present, "present", "", "beside the policy of this `FILE`")
 	c.Flags().StringVar(&f.picture, "picture", "", "also draw the answer into this `FILE`, as SVG")
@@ -43,14 +52,14 @@ func (f *historyFlags) define(c *cobra.Command) {
 }
 
 // asked reports whether recorded jobs are asked about.
-func (f *historyFlags) asked() bool { return f.path != "" }
+func (f *historyFlags) asked() bool { return f.path+f.github != "" }
 
 // misused refuses flags that mean nothing together.
 func (f *historyFlags) misused(app *cli.App, c *cobra.Command) error {
 	if !f.asked() {
-		for _, name := range []string{"policy", "present", "picture", "label", "boot", "optimize", "wait", "time-zone"} {
+		for _, name := range []string{"policy", "present", "picture", "label", "boot", "optimize", "wait", "time-zone", "since", "save"} {
 			if c.Flags().Changed(name) {
-				return failure.Misused("--%s is about recorded jobs; write --history too", name)
+				return failure.Misused("--%s is about recorded jobs; write --history or --from-github too", name)
 			}
 		}
 		return nil
@@ -58,6 +67,14 @@ func (f *historyFlags) misused(app *cli.App, c *cobra.Command) error {
 	for _, name := range []string{"at", "watch", "snapshot", "address", "context"} {
 		if c.Flags().Changed(name) {
 			return failure.Misused("--%s is about a fleet, and --history about recorded jobs; leave one of them out", name)
+		}
+	}
+	if f.path != "" && f.github != "" {
+		return failure.Misused("--history and --from-github both name jobs; leave one of them out")
+	}
+	for _, name := range []string{"since", "save"} {
+		if c.Flags().Changed(name) && f.github == "" {
+			return failure.Misused("--%s is for --from-github; write that too", name)
 		}
 	}
 	for _, name := range []string{"wait", "time-zone"} {
@@ -76,7 +93,7 @@ func (f *historyFlags) misused(app *cli.App, c *cobra.Command) error {
 
 // planHistory answers what a policy would have made of recorded jobs.
 func planHistory(ctx context.Context, app *cli.App, f historyFlags) error {
-	q, err := f.question(app)
+	q, err := f.question(ctx, app)
 	if err != nil {
 		return err
 	}
@@ -119,7 +136,7 @@ func (f historyFlags) draw(r *forecast.Report) error {
 }
 
 // question reads the files.
-func (f historyFlags) question(app *cli.App) (q forecast.Question, err error) {
+func (f historyFlags) question(ctx context.Context, app *cli.App) (q forecast.Question, err error) {
 	q.Times = replay.DefaultTimes()
 	q.Times.Boot = f.boot
 	q.Times.Start = min(q.Times.Start, f.boot)
@@ -138,12 +155,12 @@ func (f historyFlags) question(app *cli.App) (q forecast.Question, err error) {
 		}
 		q.Present = &present
 	}
-	if q.History, err = history.Load(f.path, app.Stdin); err != nil {
+	if q.History, err = f.jobs(ctx, app); err != nil {
 		return q, err
 	}
 	q.History.Jobs = slices.DeleteFunc(q.History.Jobs, func(j history.Job) bool { return !f.wants(j) })
 	if len(q.History.Jobs) == 0 {
-		return q, &failure.Error{Code: failure.NotFound, Err: fmt.Errorf("no job to play in %s", f.path), Remedy: strings.Join(q.History.LeftOut(), " ")}
+		return q, &failure.Error{Code: failure.NotFound, Err: fmt.Errorf("no job to play in %s", cmp.Or(f.path, f.github)), Remedy: strings.Join(q.History.LeftOut(), " ")}
 	}
 	if f.optimize {
 		q.Search.Wait = f.wait
@@ -155,6 +172,67 @@ func (f historyFlags) question(app *cli.App) (q forecast.Question, err error) {
 		q.Progress = func(what string) { fmt.Fprintln(app.Stderr, what) }
 	}
 	return q, nil
+}
+
+// jobs reads the history, from a file or from GitHub.
+func (f historyFlags) jobs(ctx context.Context, app *cli.App) (h history.History, err error) {
+	if f.github == "" {
+		return history.Load(f.path, app.Stdin)
+	}
+	token := app.Getenv("GITHUB_TOKEN")
+	if token == "" {
+		return h, &failure.Error{
+			Code: failure.NotAllowed, Doing: "read jobs from GitHub", Err: errors.New("GITHUB_TOKEN is not set"),
+			Remedy: "Put a token into it that may read Actions of the repositories. It is not written anywhere.",
+		}
+	}
+	since, err := f.from(app.Now())
+	if err != nil {
+		return h, err
+	}
+	client, err := fromgithub.NewClient(app.Getenv("GITHUB_API_URL"), token, nil)
+	if err != nil {
+		return h, failure.Misused("GITHUB_API_URL: %w", err)
+	}
+	rows := fromgithub.InMemory()
+	if f.save != "" {
+		if rows, err = fromgithub.OpenRows(f.save); err != nil {
+			return h, err
+		}
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	source := fromgithub.Source{
+		Client: client, Of: f.github, Since: since, Until: app.Now(), Rows: rows, Now: time.Now, Sleep: retry.Sleep,
+		Progress: func(what string) { fmt.Fprintln(app.Stderr, what) },
+	}
+	if err := source.Read(ctx); err != nil {
+		return h, f.cutShort(err)
+	}
+	return rows.History()
+}
+
+// cutShort says how a reading goes on that was cut short.
+func (f historyFlags) cutShort(err error) error {
+	err = failure.Of("read jobs from GitHub", err)
+	if f.save != "" {
+		return failure.WithRemedy(err, failure.CodeOf(err), fmt.Sprintf("What was read is in %s, and the same command goes on from there.", f.save))
+	}
+	return failure.WithRemedy(err, failure.CodeOf(err), "With --save FILE a reading can go on where it ended.")
+}
+
+// from is the begin of the time that --since names.
+func (f historyFlags) from(now time.Time) (time.Time, error) {
+	today := now.UTC().Truncate(24 * time.Hour)
+	if days, ok := strings.CutSuffix(f.since, "d"); ok {
+		if n, err := strconv.Atoi(days); err == nil && n >= 1 && n <= 400 {
+			return today.AddDate(0, 0, 1-n), nil
+		}
+	}
+	day, err := time.Parse(time.DateOnly, f.since)
+	if err != nil || day.After(now) {
+		return day, failure.Misused("--since: %q is neither a day such as %s nor a number of days from 1d to 400d", f.since, today.Format(time.DateOnly))
+	}
+	return day, nil
 }
 
 func (f historyFlags) wants(j history.Job) bool {
@@ -172,10 +250,11 @@ func newPlan(app *cli.App) *cobra.Command {
 		Long: `plan says what the next scale-down would do with each host, and does nothing. With --at it says what one at that time would do, if no job
 begins or ends and no host comes or goes until then, and what the schedules of the pools want then.
 
-With --history it plays recorded jobs on a fleet with a policy, without calling anything, and says how long they would have waited, how their hosts
-would have come and what they would have cost: docs/planning.md.`,
+With --history or --from-github it plays recorded jobs on a fleet with a policy, without calling a controld, and says how long they would have waited,
+how their hosts would have come and what they would have cost: docs/planning.md.`,
 		Example: "  remuda plan\n  remuda plan --at 02:00\n  controld snapshot --config controld.yaml | remuda plan --snapshot -\n" +
-			"  remuda plan --history jobs.csv --policy tried.yaml --present controld.yaml\n  remuda plan --history jobs.csv --optimize --wait 20s",
+			"  remuda plan --history jobs.csv --policy tried.yaml --present controld.yaml\n  remuda plan --history jobs.csv --optimize --wait 20s\n" +
+			"  remuda plan --from-github acme --since 30d --save jobs.csv --policy tried.yaml",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := recorded.misused(app, c); err != nil {
 				return err

@@ -1,13 +1,21 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/remuda-ci/remuda/internal/cli"
 	"github.com/remuda-ci/remuda/internal/cli/failure"
+	"github.com/remuda-ci/remuda/internal/cli/output"
+	"github.com/remuda-ci/remuda/internal/githubsim"
 )
 
 const (
@@ -52,9 +60,12 @@ func TestAPlanOfNothing(t *testing.T) {
 		code failure.Code
 		says string
 	}{
-		{[]string{"--policy", handPolicy}, failure.Usage, "--policy is about recorded jobs; write --history too"},
+		{[]string{"--policy", handPolicy}, failure.Usage, "--policy is about recorded jobs; write --history or --from-github too"},
 		{[]string{"--history", handHistory, "--at", "02:00"}, failure.Usage, "--at is about a fleet, and --history about recorded jobs"},
 		{[]string{"--history", handHistory, "--watch"}, failure.Usage, "--watch is about a fleet"},
+		{[]string{"--history", handHistory, "--from-github", "acme"}, failure.Usage, "--history and --from-github both name jobs"},
+		{[]string{"--history", handHistory, "--save", "x.csv"}, failure.Usage, "--save is for --from-github; write that too"},
+		{[]string{"--from-github", "acme"}, failure.NotAllowed, "GITHUB_TOKEN is not set"},
 		{[]string{"--history", handHistory, "--wait", "1m"}, failure.Usage, "--wait is for --optimize; write that too"},
 		{[]string{"--history", handHistory, "--optimize", "--wait", "0s"}, failure.Usage, "--wait 0s is not more than 0s"},
 		{[]string{"--history", handHistory, "--optimize", "--time-zone", "Mars"}, failure.Usage, "--time-zone: unknown time zone Mars"},
@@ -80,5 +91,52 @@ func TestAPlanOfTheExample(t *testing.T) {
 	got := say(t, "plan", "--history", dayHistory, "--policy", "../examples/history/warm.yaml", "--present", "../examples/history/kept.yaml", "-o", "wide")
 	if got.code != failure.OK || !strings.Contains(got.stdout, "788 jobs of 9 repositories") || !strings.Contains(got.stdout, "PRESENT: P50") {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestAPlanFromGitHub: the token is that of the environment, what was read is kept, and what has no job that ran is said.
+func TestAPlanFromGitHub(t *testing.T) {
+	t.Parallel()
+	server, err := githubsim.New(githubsim.Options{StateDir: t.TempDir(), Times: githubsim.QuickTimes})
+	check(t, err)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	check(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(ctx, listener) }()
+	t.Cleanup(func() {
+		cancel()
+		check(t, <-served)
+	})
+	github := "http://" + listener.Addr().String()
+	post(t, github+"/_standin/runs", `{"repository": "acme/app", "run_id": 41, "workflow": "on: push\njobs:\n  j: {runs-on: box, steps: [{run: 'true'}]}\n"}`)
+	post(t, github+"/_standin/runs/41/cancel", "")
+	saved := filepath.Join(t.TempDir(), "jobs.csv")
+	var stdout, stderr bytes.Buffer
+	app := &cli.App{Stdout: &stdout, Stderr: &stderr, Now: time.Now, Globals: cli.Globals{Output: output.Table}, Getenv: func(name string) string {
+		return map[string]string{"GITHUB_TOKEN": "t", "GITHUB_API_URL": github}[name]
+	}}
+	code := run(t.Context(), app, []string{"plan", "--from-github", "acme/app", "--since", "2d", "--save", saved})
+	if said := stderr.String(); code != failure.NotFound || !strings.Contains(said, "no job to play in acme/app") || !strings.Contains(said, "Jobs left out: 1, since no runner ever had them.") {
+		t.Errorf("code %d: %s%s", code, &stdout, said)
+	}
+	if rows, err := os.ReadFile(saved); err != nil || !strings.Contains(string(rows), "\nacme/app,box,") {
+		t.Errorf("%v: %s", err, rows)
+	}
+	app.Getenv = func(name string) string {
+		return map[string]string{"GITHUB_TOKEN": "t", "GITHUB_API_URL": "http://github.example"}[name]
+	}
+	if code := run(t.Context(), app, []string{"plan", "--from-github", "acme/app"}); code != failure.Usage {
+		t.Errorf("plain http: code %d", code)
+	}
+}
+
+func post(t *testing.T, url, body string) {
+	t.Helper()
+	resp, err := http.Post(url, "application/json", strings.NewReader(body))
+	check(t, err)
+	check(t, resp.Body.Close())
+	if resp.StatusCode >= http.StatusBadRequest {
+		t.Fatalf("%s: %s", url, resp.Status)
 	}
 }

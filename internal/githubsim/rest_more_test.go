@@ -2,8 +2,10 @@ package githubsim_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -290,5 +292,47 @@ func TestPagesAreLinkedBothWays(t *testing.T) {
 	all, _, err := c.Actions.ListRunners(context.Background(), "acme", "app", &github.ListRunnersOptions{ListOptions: github.ListOptions{PerPage: 1000}})
 	if err != nil || len(all.Runners) != 5 {
 		t.Errorf("%v, %v", all, err)
+	}
+}
+
+// TestRunsOfATime: a range has both its ends.
+func TestRunsOfATime(t *testing.T) {
+	s := start(t)
+	const one = "on: push\njobs:\n  j: {runs-on: box, steps: [{run: 'true'}]}\n"
+	for range 3 {
+		s.startRun(one)
+		s.clock.advance(time.Minute)
+	}
+	for created, want := range map[string]int{
+		"2026-01-01T12:00:00Z..2026-01-01T12:02:00Z": 3, "2026-01-01T12:00:01Z..2026-01-01T12:01:59Z": 1, "2026-01-01T12:01:00Z..2026-01-01T12:01:00Z": 1,
+		"%3E=2026-01-01T12:01:00Z": 2, "2026-01-02T00:00:00Z..2026-01-03T00:00:00Z": 0,
+	} {
+		var got struct {
+			TotalCount int `json:"total_count"`
+		}
+		if s.plain("/repos/acme/app/actions/runs?created="+created, &got); got.TotalCount != want {
+			t.Errorf("%s: %d runs, want %d", created, got.TotalCount, want)
+		}
+	}
+	for _, created := range []string{"2026-01-01", "<2026-01-01T12:00:00Z", "2026-01-01T12:00:00Z..*"} {
+		s.call(422, "GET", "/repos/acme/app/actions/runs?created="+url.QueryEscape(created), nil, nil)
+	}
+}
+
+// plain makes a call that is not held against GitHub's description, by which created is one time; its documentation has ranges there.
+func (s *standin) plain(path string, into any) {
+	s.t.Helper()
+	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.url+path, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer test")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if err := json.NewDecoder(resp.Body).Decode(into); err != nil || resp.StatusCode != http.StatusOK {
+		s.t.Fatalf("GET %s: %s, %v", path, resp.Status, err)
 	}
 }

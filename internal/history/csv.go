@@ -37,44 +37,77 @@ var (
 // maxLabels and maxLabel bound the labels of a job, and their bytes.
 const maxLabels, maxLabel = 64, 256
 
-// readCSV reads jobs below a line that names the columns.
+// readCSV reads jobs below a line that names the columns. A job whose number was there before does not count again.
 func readCSV(name string, from io.Reader) (h History, err error) {
+	seen := map[int64]bool{}
+	err = eachCSV(name, from, func(j Job, line int) error {
+		if j.ID != 0 && seen[j.ID] {
+			return nil
+		}
+		seen[j.ID] = true
+		if h.add(j); len(h.Jobs) > MaxJobs {
+			return &Error{name, line, fmt.Sprintf("it has more than %d jobs; split it", MaxJobs)}
+		}
+		return nil
+	})
+	return h, err
+}
+
+// Each reads CSV and calls do with each job, also those that no runner had or that have no end, in the order of the file, known by name
+// in errors.
+func Each(name string, from io.Reader, do func(Job)) error {
+	return eachCSV(name, from, func(j Job, _ int) error {
+		do(j)
+		return nil
+	})
+}
+
+func eachCSV(name string, from io.Reader, do func(j Job, line int) error) error {
 	in := csv.NewReader(from)
 	in.ReuseRecord, in.TrimLeadingSpace = true, true
+	at, err := headingOf(name, in)
+	if err != nil {
+		return err
+	}
+	for {
+		cells, err := in.Read()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return csvError(name, err)
+		}
+		line, _ := in.FieldPos(0)
+		j, err := csvJob(cells, at)
+		if err != nil {
+			return &Error{name, line, err.Error()}
+		}
+		if err := do(j, line); err != nil {
+			return err
+		}
+	}
+}
+
+// headingOf reads the first line: where each column is.
+func headingOf(name string, in *csv.Reader) (at map[string]int, err error) {
 	heading, err := in.Read()
 	if err != nil {
-		return h, csvError(name, err)
+		return nil, csvError(name, err)
 	}
-	at := map[string]int{}
+	at = map[string]int{}
 	for i, column := range heading {
 		column = strings.TrimSpace(column)
 		if _, twice := at[column]; twice {
-			return h, &Error{name, 1, fmt.Sprintf("the column %.40q is there twice", column)}
+			return nil, &Error{name, 1, fmt.Sprintf("the column %.40q is there twice", column)}
 		}
 		at[column] = i
 	}
 	for _, column := range required {
 		if _, ok := at[column]; !ok {
-			return h, &Error{name, 1, fmt.Sprintf("there is no column %s; the first line names the columns, at least %s", column, strings.Join(required, ", "))}
+			return nil, &Error{name, 1, fmt.Sprintf("there is no column %s; the first line names the columns, at least %s", column, strings.Join(required, ", "))}
 		}
 	}
-	for {
-		cells, err := in.Read()
-		if errors.Is(err, io.EOF) {
-			return h, nil
-		}
-		if err != nil {
-			return h, csvError(name, err)
-		}
-		line, _ := in.FieldPos(0)
-		j, err := csvJob(cells, at)
-		if err != nil {
-			return h, &Error{name, line, err.Error()}
-		}
-		if h.add(j); len(h.Jobs) > MaxJobs {
-			return h, &Error{name, line, fmt.Sprintf("it has more than %d jobs; split it", MaxJobs)}
-		}
-	}
+	return at, nil
 }
 
 func csvError(name string, err error) error {

@@ -52,6 +52,9 @@ func TestCSV(t *testing.T) {
 	if j := got.Jobs[1]; j.Took() != 5*time.Minute || j.Waited() != 20*time.Second {
 		t.Errorf("it took %s and waited %s", j.Took(), j.Waited())
 	}
+	if h := read(t, "repository,created_at,started_at,completed_at,job_id\n"+strings.Repeat("acme/app,2026-11-02T09:00:00Z,2026-11-02T09:00:00Z,2026-11-02T09:00:10Z,7\n", 2)); len(h.Jobs) != 1 {
+		t.Errorf("a job that is there twice counts %d times", len(h.Jobs))
+	}
 	if n := len(got.LeftOut()); n != 3 {
 		t.Errorf("%d sentences about what is left out, want 3: %q", n, got.LeftOut())
 	}

@@ -1,0 +1,447 @@
+package fromgithub_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/remuda-ci/remuda/internal/githubsim"
+	"github.com/remuda-ci/remuda/internal/githubsim/openapitest"
+	"github.com/remuda-ci/remuda/internal/githubsim/protocol"
+	"github.com/remuda-ci/remuda/internal/history"
+	"github.com/remuda-ci/remuda/internal/history/fromgithub"
+)
+
+var noon = time.Date(2026, 11, 2, 12, 0, 0, 0, time.UTC)
+
+// world is a GitHub stand-in with a clock of its own.
+type world struct {
+	t   *testing.T
+	url string
+	// fronted: something before the stand-in answers some calls.
+	fronted bool
+
+	mu    sync.Mutex
+	at    time.Time
+	slept []time.Duration
+	said  []string
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{t: t, at: noon}
+	server, err := githubsim.New(githubsim.Options{StateDir: t.TempDir(), Times: githubsim.QuickTimes, Now: w.now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(ctx, listener) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	w.url = "http://" + listener.Addr().String()
+	return w
+}
+
+func (w *world) now() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.at
+}
+
+func (w *world) advance(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.at = w.at.Add(d)
+}
+
+// call makes a call of the stand-in.
+func (w *world) call(want int, method, path, bearer string, body, into any) {
+	w.t.Helper()
+	text, err := json.Marshal(body)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(w.t.Context(), method, w.url+path, bytes.NewReader(text))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+bearer)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != want {
+		w.t.Fatalf("%s %s: got %s", method, path, resp.Status)
+	}
+	if into != nil {
+		if err := json.NewDecoder(resp.Body).Decode(into); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// runner is one that takes jobs of a repository.
+type runner struct {
+	protocol.Registered
+	session protocol.Session
+}
+
+func (w *world) runner(repository string) runner {
+	w.t.Helper()
+	var token struct{ Token string }
+	w.call(201, "POST", "/repos/"+repository+"/actions/runners/registration-token", "t", nil, &token)
+	r := runner{}
+	w.call(201, "POST", protocol.PathRegister, token.Token, protocol.Register{URL: w.url + "/" + repository, Name: "runner", Labels: []string{"box"}}, &r.Registered)
+	w.call(201, "POST", protocol.PathSession, r.Credential, nil, &r.session)
+	return r
+}
+
+// ran starts a run of a repository whose one job waits and runs for some time.
+func (w *world) ran(r runner, repository string, waits, runs time.Duration) {
+	w.t.Helper()
+	w.start(repository)
+	w.advance(waits)
+	var m protocol.Message
+	w.call(200, "GET", protocol.PathMessages+"?session="+r.session.ID, r.Credential, nil, &m)
+	var job protocol.Job
+	w.call(200, "POST", fmt.Sprintf(protocol.PathAcquire, m.JobID), r.Credential, nil, &job)
+	w.advance(runs)
+	w.call(204, "POST", fmt.Sprintf(protocol.PathComplete, m.JobID), job.Token, protocol.Complete{Conclusion: "success"}, nil)
+}
+
+func (w *world) start(repository string) (runID int64) {
+	w.t.Helper()
+	var made struct{ ID int64 }
+	w.call(201, "POST", "/_standin/runs", "", map[string]any{
+		"repository": repository, "workflow": "on: push\njobs:\n  j: {runs-on: [self-hosted, box], steps: [{run: 'true'}]}\n",
+	}, &made)
+	return made.ID
+}
+
+// source reads what is there from the stand-in, with answers that are held against GitHub's own description.
+func (w *world) source(of string, rows *fromgithub.Rows) *fromgithub.Source {
+	w.t.Helper()
+	transport := http.DefaultTransport
+	if !w.fronted { // the front's answers are not whole
+		transport = ranges{openapitest.Check(w.t, transport)}
+	}
+	c, err := fromgithub.NewClient(w.url, "t", transport)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return &fromgithub.Source{
+		Client: c, Of: of, Since: noon.Add(-time.Hour), Until: noon.Add(24 * time.Hour), Rows: rows, Now: w.now,
+		Progress: func(what string) { w.said = append(w.said, what) },
+		Sleep: func(ctx context.Context, d time.Duration) error {
+			w.slept = append(w.slept, d)
+			w.advance(d)
+			return ctx.Err()
+		},
+	}
+}
+
+// ranges hides ranges of times from what holds calls against GitHub's description, by which created is one time. GitHub's documentation has
+// the syntax of its search there.
+type ranges struct{ checked http.RoundTripper }
+
+func (t ranges) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Query().Has("created") {
+		return http.DefaultTransport.RoundTrip(r)
+	}
+	return t.checked.RoundTrip(r)
+}
+
+func (w *world) read(s *fromgithub.Source) history.History {
+	w.t.Helper()
+	if err := s.Read(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+	h, err := s.Rows.History()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return h
+}
+
+// times are when the jobs of a history came, began and ended, after noon.
+func times(h history.History) (all [][3]time.Duration) {
+	for _, j := range h.Jobs {
+		all = append(all, [3]time.Duration{j.Created.Sub(noon), j.Started.Sub(noon), j.Completed.Sub(noon)})
+	}
+	return all
+}
+
+// TestJobsOfARepository: those that ran have their times, one that was canceled had no runner, and one that waits is of a run that is not over.
+func TestJobsOfARepository(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.runner("acme/app")
+	w.ran(r, "acme/app", 20*time.Second, 5*time.Minute)
+	w.advance(40 * time.Second)
+	w.ran(r, "acme/app", 10*time.Second, time.Minute)
+	w.call(202, "POST", fmt.Sprintf("/_standin/runs/%d/cancel", w.start("acme/app")), "", nil, nil)
+	w.start("acme/app")
+	h := w.read(w.source("acme/app", fromgithub.InMemory()))
+	want := [][3]time.Duration{
+		{0, 20 * time.Second, 320 * time.Second},
+		{6 * time.Minute, 370 * time.Second, 430 * time.Second},
+	}
+	if diff := cmp.Diff(want, times(h)); diff != "" || h.Unstarted != 1 || h.Open != 0 {
+		t.Errorf("%d without a runner, %d open; times (-want +got):\n%s", h.Unstarted, h.Open, diff)
+	}
+	if j := h.Jobs[0]; j.Repository != "acme/app" || strings.Join(j.Labels, " ") != "self-hosted box" || j.ID == 0 || j.RunID == "" {
+		t.Errorf("%+v", j)
+	}
+}
+
+// TestItGoesOn: what was saved is not read again, except the run that was saved last, whose rows may be cut off.
+func TestItGoesOn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.runner("acme/app")
+	for range 3 {
+		w.ran(r, "acme/app", time.Second, time.Minute)
+	}
+	path := filepath.Join(t.TempDir(), "jobs.csv")
+	all := w.saved(path)
+	if len(all.Jobs) != 3 {
+		t.Fatalf("%d jobs", len(all.Jobs))
+	}
+	before := w.calls()
+	if diff := cmp.Diff(all, w.saved(path)); diff != "" {
+		t.Errorf("read again (-before +after):\n%s", diff)
+	}
+	if n := w.calls() - before; n != 1 {
+		t.Errorf("%d runs were read again, want the last one", n)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, text[:len(text)-20], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(all, w.saved(path)); diff != "" {
+		t.Errorf("read after rows were cut off (-before +after):\n%s", diff)
+	}
+	if err := os.WriteFile(path, []byte("not,jobs\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fromgithub.OpenRows(path); err == nil {
+		t.Error("a file with something else was taken")
+	}
+	if left, err := os.ReadFile(path); err != nil || string(left) != "not,jobs\n" {
+		t.Errorf("it was changed to %q, %v", left, err)
+	}
+}
+
+// saved reads the jobs of acme/app, with rows in a file.
+func (w *world) saved(path string) history.History {
+	w.t.Helper()
+	rows, err := fromgithub.OpenRows(path)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	return w.read(w.source("acme/app", rows))
+}
+
+const jobsRoute = "GET /repos/{owner}/{repo}/actions/runs/{run_id}/jobs"
+
+// calls counts how often the jobs of a run were listed.
+func (w *world) calls() int {
+	w.t.Helper()
+	var got struct {
+		Calls []struct {
+			Method, Route string
+			Count         int
+		}
+	}
+	w.call(200, "GET", "/_standin/calls", "", nil, &got)
+	for _, c := range got.Calls {
+		if c.Method+" "+c.Route == jobsRoute {
+			return c.Count
+		}
+	}
+	return 0
+}
+
+// TestLimits: a call that GitHub puts off is made again after as long as it says, and one that fails a little later. What it refuses is an error.
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.ran(w.runner("acme/app"), "acme/app", time.Second, time.Minute)
+	fault := func(status, count, after int) {
+		w.call(204, "POST", "/_standin/faults", "", map[string]any{"route": jobsRoute, "status": status, "count": count, "retry_after": after}, nil)
+	}
+	fault(429, 1, 17)
+	if h := w.read(w.source("acme/app", fromgithub.InMemory())); len(h.Jobs) != 1 {
+		t.Errorf("%d jobs", len(h.Jobs))
+	}
+	if diff := cmp.Diff([]time.Duration{17 * time.Second}, w.slept); diff != "" {
+		t.Errorf("it waited (-want +got):\n%s", diff)
+	}
+	w.slept = nil
+	fault(502, 2, 0)
+	if h := w.read(w.source("acme/app", fromgithub.InMemory())); len(h.Jobs) != 1 {
+		t.Errorf("%d jobs", len(h.Jobs))
+	}
+	if diff := cmp.Diff([]time.Duration{2 * time.Second, 4 * time.Second}, w.slept); diff != "" {
+		t.Errorf("it waited (-want +got):\n%s", diff)
+	}
+	fault(401, 1, 0)
+	if err := w.source("acme/app", fromgithub.InMemory()).Read(t.Context()); err == nil || !strings.Contains(err.Error(), "read the runs of acme/app: read the jobs of run") {
+		t.Errorf("refused: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := w.source("acme/app", fromgithub.InMemory()).Read(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("canceled: %v", err)
+	}
+}
+
+// inFront answers some calls, and hands the others to the stand-in.
+func (w *world) inFront(answer func(w http.ResponseWriter, r *http.Request) bool) {
+	w.t.Helper()
+	behind, err := url.Parse(w.url)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(behind)
+	front := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if !answer(rw, r) {
+			proxy.ServeHTTP(rw, r)
+		}
+	}))
+	w.t.Cleanup(front.Close)
+	w.url, w.fronted = front.URL, true
+}
+
+// TestRepositoriesOfAnOwner, which the stand-in does not list: of an organization, and of a user, which is none. One without Actions is passed over.
+func TestRepositoriesOfAnOwner(t *testing.T) {
+	t.Parallel()
+	for owner, path := range map[string]string{"acme": "/orgs/acme/repos", "ann": "/users/ann/repos"} {
+		t.Run(owner, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			for _, name := range []string{"b", "a"} {
+				w.ran(w.runner(owner+"/"+name), owner+"/"+name, time.Second, time.Minute)
+			}
+			w.inFront(func(rw http.ResponseWriter, r *http.Request) bool {
+				switch {
+				case r.URL.Path == path:
+					fmt.Fprintf(rw, `[{"full_name":"%[1]s/b"},{"full_name":"%[1]s/a"},{"full_name":"%[1]s/none"}]`, owner)
+				case strings.HasSuffix(r.URL.Path, "/repos"), strings.Contains(r.URL.Path, "/none/"):
+					http.NotFound(rw, r)
+				default:
+					return false
+				}
+				return true
+			})
+			s := w.source(owner, fromgithub.InMemory())
+			h := w.read(s)
+			if len(h.Jobs) != 2 || h.Jobs[0].Repository != owner+"/b" || h.Jobs[1].Repository != owner+"/a" {
+				t.Errorf("%+v", h.Jobs)
+			}
+			if said := strings.Join(w.said, "\n"); !strings.Contains(said, owner+"/none: it has no Actions") {
+				t.Errorf("it said:\n%s", said)
+			}
+		})
+	}
+}
+
+// TestManyRuns: a range of times with more runs than GitHub lists is read in halves.
+func TestManyRuns(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.runner("acme/app")
+	for range 4 {
+		w.ran(r, "acme/app", time.Second, time.Minute)
+	}
+	asked := []string(nil)
+	w.inFront(func(rw http.ResponseWriter, r *http.Request) bool {
+		created := r.URL.Query().Get("created")
+		if created == "" {
+			return false
+		}
+		asked = append(asked, created)
+		if len(asked) > 1 {
+			return false
+		}
+		fmt.Fprint(rw, `{"total_count":1001,"workflow_runs":[]}`)
+		return true
+	})
+	s := w.source("acme/app", fromgithub.InMemory())
+	s.Since, s.Until = noon, noon.Add(4*time.Minute)
+	if h := w.read(s); len(h.Jobs) != 4 {
+		t.Errorf("%d jobs", len(h.Jobs))
+	}
+	want := []string{
+		"2026-11-02T12:00:00Z..2026-11-02T12:04:00Z", "2026-11-02T12:00:00Z..2026-11-02T12:02:00Z", "2026-11-02T12:02:01Z..2026-11-02T12:04:00Z",
+	}
+	if diff := cmp.Diff(want, asked); diff != "" {
+		t.Errorf("ranges (-want +got):\n%s", diff)
+	}
+}
+
+// TestTheLastCallsAreLeft to others with the same token, and the reading goes on in the next hour.
+func TestTheLastCallsAreLeft(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.ran(w.runner("acme/app"), "acme/app", time.Second, time.Minute)
+	reset := w.now().Add(10 * time.Minute)
+	w.inFront(func(rw http.ResponseWriter, r *http.Request) bool {
+		if !strings.HasSuffix(r.URL.Path, "/actions/runs") {
+			return false
+		}
+		rw.Header().Set("X-RateLimit-Limit", "5000")
+		rw.Header().Set("X-RateLimit-Remaining", "200")
+		rw.Header().Set("X-RateLimit-Reset", fmt.Sprint(reset.Unix()))
+		fmt.Fprint(rw, `{"total_count":0,"workflow_runs":[]}`)
+		return true
+	})
+	s := w.source("acme/app", fromgithub.InMemory())
+	if err := s.Read(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]time.Duration{10*time.Minute + 5*time.Second}, w.slept); diff != "" {
+		t.Errorf("it waited (-want +got):\n%s", diff)
+	}
+}
+
+// TestURLs: a token goes over https, or stays on this machine.
+func TestURLs(t *testing.T) {
+	t.Parallel()
+	for raw, good := range map[string]bool{
+		"": true, "https://github.example/api/v3": true, "http://127.0.0.1:1": true, "http://github.example": false, "https://a b": false,
+	} {
+		if _, err := fromgithub.NewClient(raw, "secret-token", nil); (err == nil) != good || err != nil && strings.Contains(err.Error(), "secret") {
+			t.Errorf("%q: %v", raw, err)
+		}
+	}
+}
