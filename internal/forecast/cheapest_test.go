@@ -10,30 +10,23 @@ import (
 	"github.com/remuda-ci/remuda/internal/forecast"
 	"github.com/remuda-ci/remuda/internal/history"
 	"github.com/remuda-ci/remuda/internal/replay"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
-// atNine are two weeks in which two jobs come at once at five past nine of each working day, and a third at half past. One job of a Saturday
-// is the slowest of 31.
+// atNine are five working days on which two jobs come at once at five past nine, a third at half past, and a fourth twenty minutes later. One job
+// comes on Saturday evening, of 21.
 func atNine() history.History {
 	h := history.History{}
 	add := func(at time.Time) {
 		h.Jobs = append(h.Jobs, history.Job{ID: int64(len(h.Jobs) + 1), Repository: "acme/app", Created: at, Started: at, Completed: at.Add(10 * time.Minute)})
 	}
 	monday := time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC)
-	for day := range 14 {
-		at := monday.AddDate(0, 0, day)
-		switch at.Weekday() {
-		case time.Saturday:
-			if day < 7 {
-				add(at.Add(10 * time.Hour))
-			}
-		case time.Sunday:
-		default:
-			add(at.Add(5 * time.Minute))
-			add(at.Add(5*time.Minute + time.Second))
-			add(at.Add(30 * time.Minute))
+	for day := range 5 {
+		for _, after := range []time.Duration{5 * time.Minute, 5*time.Minute + time.Second, 30 * time.Minute, 50 * time.Minute} {
+			add(monday.AddDate(0, 0, day).Add(after))
 		}
 	}
+	add(monday.AddDate(0, 0, 5).Add(10 * time.Hour))
 	return h
 }
 
@@ -55,8 +48,9 @@ func search(t *testing.T, policy string, wait time.Duration) (*forecast.Report, 
 	})
 }
 
-// TestTheCheapestPolicy: two hosts are ready in the one hour in which jobs come. The job of a Saturday is one of more than twenty, and waits.
+// TestTheCheapestPolicy: two hosts are ready in the one hour in which jobs come. The job of Saturday is one of more than twenty, and waits.
 func TestTheCheapestPolicy(t *testing.T) {
+	racepass.OneGoroutine(t)
 	t.Parallel()
 	r, err := search(t, notReused, 10*time.Second)
 	if err != nil {
@@ -73,7 +67,7 @@ func TestTheCheapestPolicy(t *testing.T) {
 		t.Errorf("(-want +found):\n%s", diff)
 	}
 	c := r.Columns[1]
-	if c.Name != forecast.CheapestOne || c.Waits.P95 != 2.25 || c.Warm != 30 || c.Cold != 1 {
+	if c.Name != forecast.CheapestOne || c.Waits.P95 != 2.25 || c.Warm != 20 || c.Cold != 1 {
 		t.Errorf("%+v", c)
 	}
 	if again, err := search(t, notReused, 10*time.Second); err != nil || again.Found != r.Found {
@@ -92,6 +86,7 @@ func TestTheCheapestPolicy(t *testing.T) {
 
 // TestNoHostIsNeeded where the bound allows for a boot.
 func TestNoHostIsNeeded(t *testing.T) {
+	racepass.OneGoroutine(t)
 	t.Parallel()
 	r, err := search(t, notReused, 2*time.Minute)
 	if err != nil {
@@ -104,6 +99,7 @@ func TestNoHostIsNeeded(t *testing.T) {
 
 // TestNoPolicyIsFastEnough: a registration takes two seconds, and a pool of one host serves one job at a time.
 func TestNoPolicyIsFastEnough(t *testing.T) {
+	racepass.OneGoroutine(t)
 	t.Parallel()
 	for policy, wait := range map[string]time.Duration{
 		notReused:                          time.Second,

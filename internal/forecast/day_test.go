@@ -16,6 +16,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/forecast"
 	"github.com/remuda-ci/remuda/internal/history"
 	"github.com/remuda-ci/remuda/internal/replay"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 var update = flag.Bool("update", false, "write examples/history/working-day.csv, docs/planned-day.svg, and the numbers in docs/planning.md")
@@ -76,6 +77,7 @@ func recorded(t *testing.T, name string) [][]string {
 
 // TestTheRecordedDay: the example is what was recorded, and the page has its answer.
 func TestTheRecordedDay(t *testing.T) {
+	racepass.OneGoroutine(t)
 	var b bytes.Buffer
 	if err := history.WriteHeading(&b); err != nil {
 		t.Fatal(err)

@@ -13,13 +13,13 @@ import (
 	"github.com/remuda-ci/remuda/internal/forecast"
 	"github.com/remuda-ci/remuda/internal/history"
 	"github.com/remuda-ci/remuda/internal/replay"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 // The hand-checked history: testdata/hand.csv, with a machine for $0.36 an hour, which is a hundredth of a cent a second.
 //
 // What takes how long: a boot 60 s, a registration 2 s, a clean-up 3 s. A host reads a claim after 0.25 s, and a release after 2.5 s.
-// Sweeps look every 5 s. A claim of a clean host so takes 0.25 + 2 = 2.25 s, and is seen at once. A launch is registered after 62 s, at a
-// look that reads the records in place of the reports, as every look 5 s after the last such one, and is seen at the next one: 62.25 s.
+// Sweeps look every 5 s, and a request four times a second. So a claim of a clean host takes 0.25 + 2 = 2.25 s, and a launch 60 + 2 = 62 s.
 //
 //	job  repository  created   runs for
 //	1    acme/app    9:00:00   300 s
@@ -32,36 +32,36 @@ const handJobs = 6
 
 // reused.yaml keeps used hosts for 5 minutes for their repository:
 //
-//	host A, for job 1: launched 9:00:00, ready 9:01:02.25, job over 9:06:02.25, clean 9:06:07.75, idle for 5 minutes, ended 9:11:10: 670 s
-//	host B, for job 2: launched 9:00:00, ready 9:01:02.25, job over 9:02:02.25, clean 9:02:07.75;
+//	host A, for job 1: launched 9:00:00, ready 9:01:02, job over 9:06:02, clean 9:06:07.5, idle for 5 minutes, ended 9:11:10: 670 s
+//	host B, for job 2: launched 9:00:00, ready 9:01:02, job over 9:02:02, clean 9:02:07.5;
 //	        for job 4: claimed 9:04:00, ready 9:04:02.25, job over 9:06:02.25, clean 9:06:07.75, ended 9:11:10: 670 s
-//	host C, for job 3: launched 9:02:00, ready 9:03:02.25, job over 9:05:02.25, clean 9:05:07.75;
+//	host C, for job 3: launched 9:02:00, ready 9:03:02, job over 9:05:02, clean 9:05:07.5;
 //	        for job 5: claimed 9:08:00, ready 9:08:02.25, job over 9:09:02.25, clean 9:09:07.75, ended 9:14:10: 730 s
-//	host D, for job 6: launched 9:30:00, ready 9:31:02.25, job over 9:41:02.25, which ends the account: 662.25 s
+//	host D, for job 6: launched 9:30:00, ready 9:31:02, job over 9:41:02, which ends the account: 662 s
 //
-// Together 2732.25 s. acme/app pays from launch or claim to the end of its jobs: 362.25 + 122.25 + 122.25 + 662.25 = 1269 s, and acme/lib
-// 182.25 + 62.25 = 244.5 s. The pool pays the rest: A 307.75, B 117.75 + 307.75, C 177.75 + 307.75, together 1218.75 s.
+// Together 2732 s. acme/app pays from launch or claim to the end of its jobs: 362 + 122 + 122.25 + 662 = 1268.25 s, and acme/lib
+// 182 + 62.25 = 244.25 s. The pool pays the rest: A 308, B 118 + 307.75, C 178 + 307.75, together 1219.5 s.
 var reused = forecast.Column{
-	Name: forecast.ThisPolicy, Waits: forecast.Waits{P50: 62.25, P95: 62.25, P99: 62.25},
-	Warm: 2, Cold: 4, Launched: 4, MachineHours: 2732.25 / 3600, BusyHours: 1260. / 3600, Dollars: 0.273225,
-	// Idle: A 302.25, B 112.25 + 302.25, C 172.25 + 302.25. The 5.5 s before are the clean-up: 0 of them are idle.
-	IdleHours: (302.25 + 112.25 + 302.25 + 172.25 + 302.25) / 3600,
+	Name: forecast.ThisPolicy, Waits: forecast.Waits{P50: 62, P95: 62, P99: 62},
+	Warm: 2, Cold: 4, Launched: 4, MachineHours: 2732. / 3600, BusyHours: 1260. / 3600, Dollars: 0.2732,
+	// Idle is what comes after the 5.5 s of a clean-up.
+	IdleHours: (302.5 + 112.5 + 302.25 + 172.5 + 302.25) / 3600,
 }
 
 // fresh-ready.yaml keeps one host ready that no job has used, and uses none again:
 //
 //	host A: launched 8:45:00, 15 minutes before the first job, for job 1: claimed 9:00:00, ready 9:00:02.25, over 9:05:02.25, ended 9:05:10: 1210 s
-//	host B, for job 2, which finds none: launched 9:00:00, ready 9:01:02.25, over 9:02:02.25, clean 9:02:07.75, ended 9:02:10: 130 s
+//	host B, for job 2, which finds none: launched 9:00:00, ready 9:01:02, over 9:02:02, clean 9:02:07.5, ended 9:02:10: 130 s
 //	host C: launched 9:00:00 in the place of A; job 3 claims it 9:02:00, ready 9:02:02.25, over 9:04:02.25, ended 9:04:10: 250 s
 //	host D: launched 9:02:00; job 4 claims it 9:04:00, over 9:06:02.25, ended 9:06:10: 250 s
 //	host E: launched 9:04:00; job 5 claims it 9:08:00, over 9:09:02.25, ended 9:09:10: 310 s
 //	host F: launched 9:08:00; job 6 claims it 9:30:00, over 9:40:02.25, which ends the account: 1922.25 s
 //	host G: launched 9:30:00, lives at the end: 602.25 s
 //
-// Together 4674.5 s. acme/app: 302.25 + 122.25 + 122.25 + 602.25 = 1149 s, acme/lib: 122.25 + 62.25 = 184.5 s, the pool: 3341 s.
+// Together 4674.5 s. acme/app: 302.25 + 122 + 122.25 + 602.25 = 1148.75 s, acme/lib: 122.25 + 62.25 = 184.5 s, the pool: 3341.25 s.
 // A fresh host is clean 65 s after its launch, and idle until its claim: A 835, C 55, D 55, E 175, F 1255, G 537.25.
 var freshReady = forecast.Column{
-	Name: forecast.PresentOne, Waits: forecast.Waits{P50: 2.25, P95: 62.25, P99: 62.25},
+	Name: forecast.PresentOne, Waits: forecast.Waits{P50: 2.25, P95: 62, P99: 62},
 	Warm: 5, Cold: 1, Launched: 7, MachineHours: 4674.5 / 3600, BusyHours: 1260. / 3600, Dollars: 0.46745,
 	IdleHours: (835 + 55 + 55 + 175 + 1255 + 537.25) / 3600,
 }
@@ -80,18 +80,18 @@ func waitsOf(seconds float64) forecast.Waits {
 // handRepositories are the shares of the same three policies.
 var handRepositories = []forecast.Repository{
 	{Name: "acme/app", Jobs: 4, Under: []forecast.Under{
-		{Waits: waitsOf(62.25), MachineHours: 1269. / 3600, Dollars: 0.1269},
-		{Waits: forecast.Waits{P50: 2.25, P95: 62.25, P99: 62.25}, MachineHours: 1149. / 3600, Dollars: 0.1149},
+		{Waits: waitsOf(62), MachineHours: 1268.25 / 3600, Dollars: 0.126825},
+		{Waits: forecast.Waits{P50: 2.25, P95: 62, P99: 62}, MachineHours: 1148.75 / 3600, Dollars: 0.114875},
 		{Waits: waitsOf(62), MachineHours: 1328. / 3600, Dollars: 0.1328},
 	}},
 	{Name: "acme/lib", Jobs: 2, Under: []forecast.Under{
-		{Waits: forecast.Waits{P50: 2.25, P95: 62.25, P99: 62.25}, MachineHours: 244.5 / 3600, Dollars: 0.02445},
+		{Waits: forecast.Waits{P50: 2.25, P95: 62, P99: 62}, MachineHours: 244.25 / 3600, Dollars: 0.024425},
 		{Waits: waitsOf(2.25), MachineHours: 184.5 / 3600, Dollars: 0.01845},
 		{Waits: waitsOf(62), MachineHours: 304. / 3600, Dollars: 0.0304},
 	}},
 	{Under: []forecast.Under{
-		{MachineHours: 1218.75 / 3600, Dollars: 0.121875},
-		{MachineHours: 3341. / 3600, Dollars: 0.3341},
+		{MachineHours: 1219.5 / 3600, Dollars: 0.12195},
+		{MachineHours: 3341.25 / 3600, Dollars: 0.334125},
 		{},
 	}},
 }
@@ -128,6 +128,7 @@ func loadPolicy(t *testing.T, path string) replay.Policy {
 
 // TestAHandCheckedHistory: all that the answer says is what a hand has computed.
 func TestAHandCheckedHistory(t *testing.T) {
+	racepass.OneGoroutine(t)
 	want := &forecast.Report{
 		Jobs: handJobs, From: time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC), Until: time.Date(2026, 11, 2, 9, 40, 10, 0, time.UTC), BootSeconds: 60,
 		Recorded: forecast.Waits{P50: 10, P95: 30, P99: 30},
@@ -140,6 +141,7 @@ func TestAHandCheckedHistory(t *testing.T) {
 
 // TestTheTable has the same numbers, and JSON is the report.
 func TestTheTable(t *testing.T) {
+	racepass.OneGoroutine(t)
 	r := handAnswer(t)
 	var b strings.Builder
 	if err := r.Table(&b, true); err != nil {
@@ -148,9 +150,9 @@ func TestTheTable(t *testing.T) {
 	for _, line := range []string{
 		"6 jobs of 2 repositories, created from 2026-11-02 09:00 UTC on, the last over at 2026-11-02 09:40 UTC. A boot takes 1m0s.",
 		"ALL JOBS POLICY PRESENT MACHINE PER JOB RECORDED",
-		"half of them waited at most 1m2.3s 2.3s 1m2s 10s",
+		"half of them waited at most 1m2s 2.3s 1m2s 10s",
 		"had a warm one 2 5 0", "had a cold one, launched 4 1 6", "dollars 0.27 0.47 0.16",
-		"acme/lib 2 2.3s 1m2.3s 1m2.3s 0.02 2.3s 2.3s 2.3s 0.02 1m2s 1m2s 1m2s 0.03",
+		"acme/lib 2 2.3s 1m2s 1m2s 0.02 2.3s 2.3s 2.3s 0.02 1m2s 1m2s 1m2s 0.03",
 		"the pools, waiting 0.12 0.33 0.00",
 	} {
 		if !strings.Contains(strings.Join(strings.Fields(b.String()), " "), line) {

@@ -27,9 +27,11 @@ type driven struct {
 const looksAfter = 2
 
 // patience is how long an operation that polls is left alone: it has deadlines too. One without hosts also waits for what happens elsewhere.
-type patience struct{ withHosts, without time.Duration }
+// warm is the longest time without a sweep over warm pools.
+type patience struct{ withHosts, without, warm time.Duration }
 
-var usual = patience{5 * time.Second, time.Second}
+// usual is not the 5 s after which a request reads its records in place of reports: then it would never look at these.
+var usual = patience{4 * time.Second, time.Second, warmRest}
 
 // drive steps an operation until it waits, fails or is done. Others act while it waits.
 func (w *world) drive(d *driven) {

@@ -17,6 +17,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/history"
 	"github.com/remuda-ci/remuda/internal/lifecycle/meter"
 	"github.com/remuda-ci/remuda/internal/replay"
+	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 var nine = time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC)
@@ -47,6 +48,7 @@ func play(t *testing.T, p replay.Policy, jobs ...history.Job) *replay.Outcome {
 
 // TestHowHostsCome: each way, and how long it takes. The second job comes when the host of the first waits for it.
 func TestHowHostsCome(t *testing.T) {
+	racepass.OneGoroutine(t)
 	t.Parallel()
 	const second = 8 * time.Minute
 	for name, test := range map[string]struct {
@@ -82,6 +84,7 @@ func TestHowHostsCome(t *testing.T) {
 
 // TestAStoppedHostCostsNothing while it is stopped.
 func TestAStoppedHostCostsNothing(t *testing.T) {
+	racepass.OneGoroutine(t)
 	t.Parallel()
 	o := play(t, parse(t, "pools: {default: {reuse: same-repository, idle_time: 1m, usage_classes: [on-demand], stopped: {maximum: 1, time: 24h}}}"),
 		job(0, time.Minute), job(20*time.Hour, time.Minute))
@@ -92,6 +95,7 @@ func TestAStoppedHostCostsNothing(t *testing.T) {
 
 // TestJobsThatWaitForEachOther: in a job pool with one host, and by a limit, each job waits for the one before.
 func TestJobsThatWaitForEachOther(t *testing.T) {
+	racepass.OneGoroutine(t)
 	t.Parallel()
 	for name, policy := range map[string]string{
 		"job pool": `{pools: {one: {reuse: same-repository, standby: clean, jobs: {labels: [one], maximum: 1, repositories: ["acme/*"]}}}}`,
@@ -119,6 +123,7 @@ func TestJobsThatWaitForEachOther(t *testing.T) {
 
 // TestJobsOfAPool: the labels of a job say which pool serves it, if its repository may use that.
 func TestJobsOfAPool(t *testing.T) {
+	racepass.OneGoroutine(t)
 	t.Parallel()
 	p := parse(t, `
 pools:
@@ -135,6 +140,7 @@ pools:
 
 // TestLongJobs are cut off by the runtime of their pool, and jobs that can have no host are given up after a day.
 func TestLongJobs(t *testing.T) {
+	racepass.OneGoroutine(t)
 	t.Parallel()
 	o := play(t, parse(t, "pools: {default: {reuse: none, max_runtime: 1h}}"), job(0, 3*time.Hour), job(0, 30*time.Minute))
 	if o.Cut != 1 || o.End.After(nine.Add(2*time.Hour)) {
@@ -148,6 +154,7 @@ func TestLongJobs(t *testing.T) {
 
 // TestNoPolicyAndNoJobs are errors, and a replay ends with its context.
 func TestNoPolicyAndNoJobs(t *testing.T) {
+	racepass.OneGoroutine(t)
 	t.Parallel()
 	if _, err := replay.Play(t.Context(), nil, parse(t, ""), replay.DefaultTimes()); err == nil {
 		t.Error("no jobs: no error")
@@ -164,6 +171,7 @@ func TestNoPolicyAndNoJobs(t *testing.T) {
 
 // TestNotes say what of a policy is not played.
 func TestNotes(t *testing.T) {
+	racepass.OneGoroutine(t)
 	t.Parallel()
 	o := play(t, parse(t, `
 pools:
@@ -201,6 +209,7 @@ limits: {hosts_per_repository: 8}
 
 // TestTheSameOutcome: twice the same.
 func TestTheSameOutcome(t *testing.T) {
+	racepass.OneGoroutine(t)
 	t.Parallel()
 	jobs, p := someJobs(300), parse(t, ordinary)
 	first, second := play(t, p, jobs...), play(t, p, jobs...)
@@ -211,6 +220,7 @@ func TestTheSameOutcome(t *testing.T) {
 
 // TestTurnsThatAreLeftOut change nothing but the turn at which an operation reads what a host said: no job waits two turns more or less for it.
 func TestTurnsThatAreLeftOut(t *testing.T) {
+	racepass.OneGoroutine(t)
 	t.Parallel()
 	jobs, p := someJobs(200), parse(t, ordinary)
 	without := play(t, p, jobs...)
@@ -230,6 +240,7 @@ func TestTurnsThatAreLeftOut(t *testing.T) {
 
 // TestTheAccountIsComplete: what repositories and pools pay is the time of all machines, as the series has it.
 func TestTheAccountIsComplete(t *testing.T) {
+	racepass.OneGoroutine(t)
 	t.Parallel()
 	o := play(t, parse(t, ordinary), someJobs(300)...)
 	up, busy := time.Duration(0), time.Duration(0)
@@ -250,6 +261,7 @@ func TestTheAccountIsComplete(t *testing.T) {
 
 // TestPercentile is the nearest rank.
 func TestPercentile(t *testing.T) {
+	racepass.OneGoroutine(t)
 	t.Parallel()
 	waits := []time.Duration{40, 10, 30, 20}
 	for percent, want := range map[int]time.Duration{1: 10, 25: 10, 26: 20, 50: 20, 75: 30, 76: 40, 99: 40, 100: 40} {

@@ -25,6 +25,8 @@ type rows struct {
 	// noted is called with when a row is due.
 	noted func(due time.Time)
 
+	// writes counts those of hosts and requests.
+	writes int
 	// due is when each row is due that is due at some time.
 	due map[rowKey]time.Time
 }
@@ -38,6 +40,7 @@ func newRows(now func() time.Time) *rows {
 }
 
 func (s *rows) note(k rowKey, due time.Time) {
+	s.writes++
 	if due.IsZero() {
 		delete(s.due, k)
 		return

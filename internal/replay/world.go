@@ -145,69 +145,6 @@ func (w *world) check(err error) {
 	}
 }
 
-// sweepAt begins the sweeps that come at their intervals.
-func (w *world) sweepAt(begin time.Time) {
-	every := func(interval time.Duration, sweep func() fleet.Op) {
-		var round func()
-		next := begin
-		round = func() {
-			w.drive(&driven{op: sweep(), over: func(err error) {
-				w.check(err)
-				next = next.Add(interval)
-				w.at(next, round)
-			}})
-		}
-		w.at(begin, round)
-	}
-	for _, p := range w.policy.Pools {
-		if p.Warm != nil || p.Stopped != nil {
-			every(w.timing.Warm, func() fleet.Op { return w.fleet.NewWarmSweep() })
-			break
-		}
-	}
-	if w.policy.ScaleDown != nil {
-		every(fleet.ScaleDown{Every: w.policy.ScaleDownEvery}.Interval(), func() fleet.Op { return w.fleet.NewScaleDownSweep() })
-	}
-}
-
-// began is before any time of a history: a sweep that is under way.
-var began = time.Unix(1, 0)
-
-// sweepDueBy has what is due at a time swept at the next turn of that sweep. Without anything due no sweep is needed.
-func (w *world) sweepDueBy(due time.Time) {
-	at := due
-	if first := w.dueLast.Add(w.timing.Due); at.Before(first) {
-		at = first
-	}
-	if at.Before(w.clock.now) {
-		at = w.clock.now
-	}
-	if turn := at.Truncate(w.timing.Due); turn.Before(at) {
-		at = turn.Add(w.timing.Due)
-	}
-	if !w.dueAt.IsZero() && !at.Before(w.dueAt) {
-		return
-	}
-	w.dueAt = at
-	w.at(at, func() {
-		if w.dueAt.Equal(at) {
-			w.sweepDue()
-		}
-	})
-}
-
-// sweepDue sweeps what is due. No other such sweep begins while it is under way.
-func (w *world) sweepDue() {
-	w.dueLast, w.dueAt = w.clock.now, began
-	w.drive(&driven{op: w.fleet.NewDueSweep(), over: func(err error) {
-		w.check(err)
-		w.dueAt = time.Time{}
-		if next, ok := w.rows.nextDue(); ok {
-			w.sweepDueBy(next)
-		}
-	}})
-}
-
 // arrive has each job ask at its time.
 func (w *world) arrive(jobs []history.Job, i int) {
 	if i == len(jobs) {
