@@ -83,6 +83,7 @@ type account struct {
 	pool         Share
 	series       *Series
 	notes        []string
+	rough        bool // a price is only about what is paid
 }
 
 func newAccount(begin time.Time, jobs []history.Job, prices price.List) *account {
@@ -124,7 +125,8 @@ func (a *account) living(r lifecycle.Record, now time.Time) {
 
 func (a *account) add(entries []meter.Entry) {
 	for _, e := range entries {
-		dollars, _, _ := a.prices.Of(e.InstanceType, e.UsageClass)
+		dollars, rough, _ := a.prices.Of(e.InstanceType, e.UsageClass)
+		a.rough = a.rough || rough
 		used := Share{Times: e.Times, Dollars: dollars * e.Times.Sum().Hours()}
 		if e.Repository == "" {
 			a.pool = a.pool.plus(used)
@@ -137,6 +139,9 @@ func (a *account) add(entries []meter.Entry) {
 // outcome closes the account at a time.
 func (a *account) outcome(end time.Time, c *cloud) *Outcome {
 	a.series.close(end)
+	if a.rough {
+		a.notes = append(a.notes, "Some prices are only about right: spot as a share of on-demand, or those of another region. Write yours into cost.prices of the policy.")
+	}
 	return &Outcome{
 		Begin: a.begin, End: end, Waits: a.waits, Came: a.came, Launched: c.launched, Cut: a.cut, GaveUp: a.gone,
 		Repositories: a.repositories, Pool: a.pool, Series: *a.series, Notes: a.notes, Unpriced: slices.Sorted(maps.Keys(c.unpriced)),

@@ -180,7 +180,7 @@ pools:
     usage_classes: [spot]
     caches: [{name: go, paths: ["~/go"], size_mib: 1024}]
 `), job(0, time.Minute))
-	if notes := strings.Join(o.Notes, "\n"); len(o.Notes) != 2 || !strings.Contains(notes, "caches") || !strings.Contains(notes, "spot") {
+	if notes := strings.Join(o.Notes, "\n"); len(o.Notes) != 3 || !strings.Contains(notes, "caches") || !strings.Contains(notes, "spot hosts") || !strings.Contains(notes, "only about right") {
 		t.Errorf("notes:\n%s", notes)
 	}
 }
@@ -207,11 +207,21 @@ scale_down: {}
 limits: {hosts_per_repository: 8}
 `
 
+const twoPools = `
+pools:
+  default: {reuse: same-owner, warm: {minimum_idle: 1, schedules: [{cron: "* 12-14 * * *", idle_count: 4}]}}
+  small: {reuse: none, warm: {minimum_idle: 2, schedules: [{cron: "* 10 * * *", idle_count: 5}]}, jobs: {labels: [small], maximum: 9, repositories: ["acme/*"]}}
+scale_down: {}
+`
+
 // TestTheSameOutcome: twice the same.
 func TestTheSameOutcome(t *testing.T) {
 	racepass.OneGoroutine(t)
 	t.Parallel()
-	jobs, p := someJobs(300), parse(t, ordinary)
+	jobs, p := someJobs(300), parse(t, twoPools)
+	for i := range jobs {
+		jobs[i].Labels = []string{[]string{"small", "large"}[i%2]}
+	}
 	first, second := play(t, p, jobs...), play(t, p, jobs...)
 	if diff := cmp.Diff(first, second, cmpopts.IgnoreUnexported(replay.Series{})); diff != "" {
 		t.Errorf("(-first +second):\n%s", diff)

@@ -47,24 +47,25 @@ const warmRest = 2 * time.Minute
 // at which more or fewer are wanted, or at which a host is to be replaced.
 func (w *world) warmNeeded() func() bool {
 	var last time.Time
-	var writes, wanted int
+	var writes int
+	wanted := map[*fleet.WarmPool]int{}
 	return func() bool {
 		now := w.clock.now
-		n, ends := 0, false
+		needed := w.rows.writes != writes || now.Sub(last) >= w.patience.warm
 		for _, p := range w.policy.Pools {
 			for _, ahead := range []*fleet.WarmPool{p.Warm, p.Stopped} {
-				if ahead != nil {
-					of, _ := ahead.Policy.Wanted(now)
-					n = n*1009 + of
-					ends = ends || w.freshEnds(p.Name, now.Add(ahead.Policy.Lead))
+				if ahead == nil {
+					continue
 				}
+				n, _ := ahead.Policy.Wanted(now)
+				needed = needed || n != wanted[ahead] || w.freshEnds(p.Name, now.Add(ahead.Policy.Lead))
+				wanted[ahead] = n
 			}
 		}
-		if w.rows.writes == writes && n == wanted && !ends && now.Sub(last) < w.patience.warm {
-			return false
+		if needed {
+			last, writes = now, w.rows.writes
 		}
-		last, writes, wanted = now, w.rows.writes, n
-		return true
+		return needed
 	}
 }
 
