@@ -67,12 +67,15 @@ func play(ctx context.Context, jobs []history.Job, p Policy, t Times, alone pati
 	}
 	w.sweepAt(begin)
 	w.arrive(jobs, 0)
-	for n := 0; w.left > 0 && w.failed == nil && w.step(); n++ {
-		if n%1000 == 0 && ctx.Err() != nil {
-			return nil, ctx.Err()
+	for w.left > 0 && w.failed == nil && ctx.Err() == nil {
+		if !w.step() {
+			w.check(errors.New("nothing is left to happen, and jobs wait"))
 		}
 	}
-	if w.failed != nil {
+	switch {
+	case ctx.Err() != nil: // what failed has failed by that
+		return nil, ctx.Err()
+	case w.failed != nil:
 		return nil, fmt.Errorf("replay: at %s: %w", w.clock.now.Format(time.RFC3339), w.failed)
 	}
 	w.closeAccount()
