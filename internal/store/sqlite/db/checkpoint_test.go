@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/remuda-ci/remuda/internal/store/sqlite/db"
 	"github.com/remuda-ci/remuda/internal/store/sqlite/db/dbtest"
@@ -50,5 +51,33 @@ func testCheckpoint(t *testing.T) {
 	// The trees get higher, so a row costs a little more as time goes by.
 	if got := size("-wal"); got > 2*log {
 		t.Errorf("the log grew from %d to %d bytes", log, got)
+	}
+}
+
+// TestCheckpointOfWhatAgentsWrite: the log does not grow with what other processes write, while this one writes nothing.
+func TestCheckpointOfWhatAgentsWrite(t *testing.T) { synctest.Test(t, testCheckpointOfWhatAgentsWrite) }
+
+func testCheckpointOfWhatAgentsWrite(t *testing.T) {
+	const each, rounds, rows = 4 << 10, 6, 500 // 2 MiB in a round, and more in the log
+	path := dbtest.File(t)
+	dbtest.Open(t, path, db.Options{})
+	agent := dbtest.Open(t, path, db.Options{Light: true})
+	var log int64
+	for r := range rounds {
+		for n := range rows {
+			if err := write(agent, fmt.Sprintf("%d-%d %s", r, n, strings.Repeat("x", each))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(15 * time.Second) // the log is looked at
+		synctest.Wait()
+		info, err := os.Stat(path + "-wal")
+		if err != nil {
+			t.Fatal(err)
+		}
+		log = info.Size()
+	}
+	if most := int64(20 << 20); log > most {
+		t.Errorf("the log has %d bytes, want at most %d", log, most)
 	}
 }

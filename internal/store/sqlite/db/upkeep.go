@@ -3,6 +3,7 @@ package db
 import (
 	"database/sql"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/logkey"
@@ -73,6 +74,10 @@ const (
 	// checkpointAfter is how many writes are let pile up in the log (the -wal
 	// file) before they are copied into the file proper: about 10 MiB.
 	checkpointAfter = 1000
+	// The agents write too, in processes of their own: 200 of them write 180 MiB of heartbeats in an hour. So the log is looked at every
+	// logEvery, and copied if its file has logBytes. A file that has been so long stays so, and a checkpoint with nothing to copy is one read.
+	logEvery = 10 * time.Second
+	logBytes = 10 << 20
 	// longLog is the length of the log, in pages of 4 KiB, at which writes must stand still for a moment. The
 	// log starts over only when all of it has been copied, and while writes go on there is always a rest.
 	longLog = 8192
@@ -84,9 +89,15 @@ const (
 // checkpointLoop copies the log into the file beside the writer. SQLite's own way, in the commit that makes
 // the log too long, would have every writer wait for a disk to sync, twice.
 func (d *DB) checkpointLoop(c *Conn) {
+	look := time.NewTicker(logEvery)
+	defer look.Stop()
 	for {
 		select {
 		case <-d.checkpointDue:
+		case <-look.C:
+			if info, err := os.Stat(d.path + "-wal"); err != nil || info.Size() < logBytes {
+				continue
+			}
 		case <-d.closing:
 			return
 		}
