@@ -27,7 +27,7 @@ func (v decider) serve() Decision {
 		return wait("claimed: the configuration of the runner that it waited with comes to its end first")
 	case v.mayDiscard() && !v.discarded():
 		return v.discard()
-	case v.hasOtherRunner():
+	case v.hasOldRunner(): // a clean host has none
 		return v.otherRunner()
 	case v.jobOver():
 		return wait("its one job is done").answering(v.working())
@@ -39,15 +39,6 @@ func (v decider) serve() Decision {
 		return do(EffectAllow, fmt.Sprintf("%s may start", a)).answering(v.progress())
 	}
 	return v.register()
-}
-
-// hasOtherRunner reports whether there is a runner of another assignment. A clean host cannot have one.
-func (v decider) hasOtherRunner() bool {
-	if st := v.Record.Standby; st != nil && !st.Discarded {
-		return v.hasOldRunner()
-	}
-	s, a := v.Observed, v.runnerAssignment()
-	return (s.Registration && s.Registered.Assignment != a) || (s.Listener.alive() && s.Listener.Assignment != a)
 }
 
 // jobOver reports whether a job-scoped host has begun its one job and no longer runs it. It waits for its

@@ -361,3 +361,27 @@ func TestDecide(t *testing.T) {
 		})
 	}
 }
+
+// TestClaimedWithoutACleanUp: a job that forges the report of a clean host has it claimed before it was cleaned. It does not serve, however
+// little is left of the runner.
+func TestClaimedWithoutACleanUp(t *testing.T) {
+	claimed := func(f *agent.Facts) {
+		r := *f.Record
+		r.RunID, r.Assignment = "run-2", 3
+		f.Record = &r
+		f.Observed.Registration, f.Observed.Allowed = false, agent.Allowed{}
+	}
+	for name, left := range map[string]edit{
+		"its listener ends":   observed(func(s *agent.Observed) { s.Listener.Phase = agent.ListenerStopping }),
+		"its listener ended":  observed(func(s *agent.Observed) { s.Listener.Phase = agent.ListenerExited }),
+		"it was deregistered": observed(func(s *agent.Observed) { s.Listener = agent.Listener{} }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := agent.Decide(facts(state(lifecycle.StateClaimed), claimed, left), start)
+			want := decided{Effect: agent.EffectNone, Signal: lifecycle.SignalRegFailed, Cause: lifecycle.CauseHost}
+			if diff := cmp.Diff(want, decided{Effect: d.Effect, Signal: d.Answer.Signal, Cause: d.Answer.Cause}); diff != "" {
+				t.Errorf("(-want +got)\n%s%s", diff, d.Reason)
+			}
+		})
+	}
+}
