@@ -3,6 +3,7 @@
 package host_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
@@ -27,6 +29,8 @@ type cacheAttack struct {
 	refused bool
 	// nodes is how many files the volume of the caches has room for, beside those that are there; 0: as many as it is mounted with.
 	nodes int
+	// takes is how long the job may last; within, if it is 0.
+	takes time.Duration
 	// left prints what a later job finds of it, which is to be nothing.
 	left string
 }
@@ -244,13 +248,15 @@ for n in $(seq 200); do head -c 100k /dev/zero >more$n; done 2>/dev/null; touch 
 	},
 	{
 		// More than a cache may have fit; the volume refuses the others one by one, as a disk does.
-		name: "ten million files", refused: true,
+		name: "ten million files", refused: true, takes: 5 * time.Minute,
 		harm: `cat >/dev/shm/many.pl <<'end'
 use Fcntl;
-my ($made, $full, $dir) = (0, 0);
+use Errno "ENOSPC";
+my ($made, $full) = (0, 0);
+chdir "$ENV{HOME}/go/pkg/mod" or die;
 for (1..5000000) {
-	if ($_ % 500000 == 1) { my $next = "$ENV{HOME}/go/pkg/mod/many$ARGV[0]-$_"; $dir = $next if mkdir $next }
-	if (sysopen my $f, "$dir/$_", O_CREAT | O_WRONLY) { $made++ } else { $!{ENOSPC} or die "$dir/$_: $!"; $full++ }
+	if ($_ % 500000 == 1) { my $dir = "$ENV{HOME}/go/pkg/mod/many$ARGV[0]-$_"; mkdir $dir and chdir $dir }
+	if (sysopen my $f, $_, O_CREAT | O_WRONLY) { $made++ } elsif ($! == ENOSPC) { $full++ } else { die "$_: $!" }
 }
 print "made $made, and $full found no room\n";
 end
@@ -346,7 +352,7 @@ func (s *stage) cacheAttacked(i *instance, attack cacheAttack, first, second str
 		defer i.sh("mount -o remount,nr_inodes=1300k " + storeDir)
 	}
 	s.beginFrom(first, attack.from, job{"harm", listViews + "\necho listed\n" + attack.harm + "\necho \"" + harmed + "\""})
-	j := s.over(first, "harm")
+	j := s.overWithin(first, "harm", cmp.Or(attack.takes, within))
 	if log := afterScript(j.Log); !strings.Contains(log, harmed) || strings.Contains(log, broken) {
 		s.Fatalf("the job came out as %q:\n%s", j.Conclusion, log)
 	}

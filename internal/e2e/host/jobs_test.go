@@ -76,9 +76,14 @@ func (s *stage) succeeds(runID, name string) string {
 }
 
 // over waits until a job is.
-func (s *stage) over(runID, name string) (j local.Job) {
+func (s *stage) over(runID, name string) local.Job {
 	s.Helper()
-	eventually(s, within, "job "+name+" is over", func() bool {
+	return s.overWithin(runID, name, within)
+}
+
+func (s *stage) overWithin(runID, name string, limit time.Duration) (j local.Job) {
+	s.Helper()
+	eventually(s, limit, "job "+name+" is over", func() bool {
 		j = s.job(runID, name)
 		return j.Status == "completed"
 	})
