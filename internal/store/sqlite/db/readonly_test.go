@@ -65,7 +65,7 @@ func TestReadOnlyRefuses(t *testing.T) {
 	}
 	script(t, in("foreign"), "CREATE TABLE customers (name TEXT)")
 	for name, says := range map[string]string{
-		"missing": "nothing has been kept there yet", "older": "has version 3, this program reads 9: use the program that writes it",
+		"missing": "nothing has been kept there yet", "older": "has version 3, this program reads 8: use the program that writes it",
 		"newer": "use the newer program", "foreign": "belongs to another program", ".": "name the database itself",
 	} {
 		_, err := db.Open(in(name), db.Options{ReadOnly: true})

@@ -16,7 +16,7 @@ import (
 //go:embed schema.sql
 var schema string
 
-const schemaVersion = 9
+const schemaVersion = 8
 
 // applicationID marks the file as ours in its header: "rmda".
 const applicationID = 0x726d6461

@@ -59,6 +59,21 @@ CREATE INDEX events_by_run ON events (repository, run_id, id) WHERE run_id IS NO
 CREATE INDEX events_by_instance ON events (instance_id, id) WHERE instance_id IS NOT NULL;
 CREATE INDEX events_by_expiry ON events (expires_at);
 
+-- The queues of idle hosts, as earlier builds kept them. They are in memory now, and nothing is written here: the table lets an earlier build
+-- open the file after a rollback.
+CREATE TABLE messages (
+    id             INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    resource_class TEXT    NOT NULL,
+    usage_class    TEXT    NOT NULL,
+    visible_at     INTEGER NOT NULL,
+    expires_at     INTEGER NOT NULL,
+    receives       INTEGER NOT NULL DEFAULT 0,
+    body           TEXT    NOT NULL
+) STRICT;
+
+CREATE INDEX messages_by_visibility ON messages (resource_class, usage_class, visible_at, id);
+CREATE INDEX messages_by_expiry ON messages (expires_at);
+
 CREATE TABLE webhooks (
     delivery_id TEXT    NOT NULL PRIMARY KEY,
     version     INTEGER NOT NULL,
