@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-github/v62/github"
 
 	"github.com/remuda-ci/remuda/internal/githubsim/protocol"
+	"github.com/remuda-ci/remuda/internal/githubsim/state"
 )
 
 func TestJITAtAnOrganisation(t *testing.T) {
@@ -316,6 +317,24 @@ func TestRunsOfATime(t *testing.T) {
 	}
 	for _, created := range []string{"2026-01-01", "<2026-01-01T12:00:00Z", "2026-01-01T12:00:00Z..*"} {
 		s.call(422, "GET", "/repos/acme/app/actions/runs?created="+url.QueryEscape(created), nil, nil)
+	}
+}
+
+// TestManyRunsOfAQuery: a query has the thousand newest runs, and a list without one has all.
+func TestManyRunsOfAQuery(t *testing.T) {
+	s := start(t)
+	for range state.MaxFound + 1 {
+		s.startRun("on: push\njobs:\n  j: {runs-on: box, steps: [{run: 'true'}]}\n")
+	}
+	for query, want := range map[string]int{"": state.MaxFound + 1, "status=queued": state.MaxFound, "status=queued&page=11&per_page=100": state.MaxFound} {
+		var got struct {
+			TotalCount int   `json:"total_count"`
+			Runs       []any `json:"workflow_runs"`
+		}
+		s.call(200, "GET", "/repos/acme/app/actions/runs?"+query, nil, &got)
+		if beyond := strings.Contains(query, "page=11"); got.TotalCount != want || beyond && len(got.Runs) > 0 {
+			t.Errorf("%q: %d runs, want %d, and %d of them on the page", query, got.TotalCount, want, len(got.Runs))
+		}
 	}
 }
 

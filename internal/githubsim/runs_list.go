@@ -28,6 +28,9 @@ func (s *Server) listRuns(r *http.Request) (*rest.Answer, error) {
 		}
 	}
 	slices.SortFunc(found, func(a, b *state.Run) int { return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(b.ID, a.ID)) })
+	if filter.Searches {
+		found = found[:min(len(found), state.MaxFound)]
+	}
 	from, to, header := rest.Paginate(r, s.baseURL, len(found), page, perPage)
 	list := []rest.Object{}
 	for _, one := range found[from:to] {

@@ -3,15 +3,22 @@ package state
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/githubsim/rest"
 )
 
+// MaxFound is how many runs GitHub lists for a query with any of actor, branch, check_suite_id, created, event, head_sha and status, whatever the
+// page ("List workflow runs for a repository"). It does not say whether total_count is more then, so it is not here.
+const MaxFound = 1000
+
 // RunFilter is a query for runs. GitHub's status takes conclusions too.
 type RunFilter struct {
 	repository, status, event, branch, sha string
+	// Searches reports whether it has any parameter but the repository. Then GitHub lists MaxFound runs at most.
+	Searches bool
 	// from and until bound when it was created, both included; zero: they do not.
 	from, until time.Time
 }
@@ -32,6 +39,7 @@ func FilterOf(q url.Values, repository string) (RunFilter, error) {
 		}
 	}
 	f := RunFilter{repository: repository, status: q.Get("status"), event: q.Get("event"), branch: q.Get("branch"), sha: q.Get("head_sha")}
+	f.Searches = slices.ContainsFunc([]string{"status", "event", "branch", "head_sha", "created"}, q.Has)
 	if !q.Has("created") {
 		return f, nil
 	}

@@ -43,7 +43,8 @@ const (
 	reserve = 200
 	// perPage is the most that GitHub lists at once.
 	perPage = 100
-	// mostRuns is how many runs GitHub lists for one range of times, whatever the page.
+	// mostRuns is how many runs GitHub lists for one range of times, whatever the page ("List workflow runs for a repository"). Whether it
+	// counts more than those is not said, so as many may be all or the first of more.
 	mostRuns = 1000
 	// slack is added to the time at which GitHub says that a limit ends: clocks differ.
 	slack = 5 * time.Second
@@ -137,9 +138,12 @@ func (s *Source) runs(ctx context.Context, repository string, from, until time.T
 		if err != nil {
 			return err
 		}
-		if found.GetTotalCount() > mostRuns && until.Sub(from) >= 2*time.Second {
+		if found.GetTotalCount() >= mostRuns && until.Sub(from) >= 2*time.Second {
 			middle := from.Add(until.Sub(from) / 2).Truncate(time.Second)
-			return errors.Join(s.runs(ctx, repository, from, middle), s.runs(ctx, repository, middle.Add(time.Second), until))
+			if err := s.runs(ctx, repository, from, middle); err != nil {
+				return err
+			}
+			return s.runs(ctx, repository, middle.Add(time.Second), until)
 		}
 		for _, run := range found.WorkflowRuns {
 			if err := s.run(ctx, owner, name, run.GetID()); err != nil {
