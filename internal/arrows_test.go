@@ -95,8 +95,8 @@ var rooms = []room{
 	{"internal/store", []string{"internal/store/sqlite/db", "internal/lifecycle", "internal/services/model", "internal/aws"}, whyAdapter},
 	{"internal/store/storetest", []string{"internal/store", "internal/lifecycle", "internal/services/model", "internal/testrun/racepass"}, whyAdapter},
 	{"internal/store/sqlite/db", []string{"internal/together", "internal/lifecycle"},
-		"store and queue share the one file of the embedded default, so it knows neither"},
-	{"internal/queue", []string{"internal/store/sqlite/db", "internal/lifecycle", "internal/aws"}, whyAdapter},
+		"it is the file, and knows nothing of what is kept there"},
+	{"internal/queue", []string{"internal/lifecycle", "internal/aws"}, whyAdapter},
 	{"internal/compute", []string{"internal/lifecycle", "internal/aws", "internal/proc", "internal/tree"}, whyAdapter},
 	{"internal/services", []string{
 		"internal/services/workqueue", "internal/services/model", "internal/fleet/op", "internal/policy", "internal/lifecycle",

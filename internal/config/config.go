@@ -86,7 +86,7 @@ type Store struct {
 	SQLite SQLite `yaml:"sqlite"`
 }
 
-// SQLite is a store and queue in one file.
+// SQLite is a store in one file.
 type SQLite struct {
 	// Path of the database; its directory must exist. Hosts open it too, so it
 	// must be on a local file system.

@@ -23,8 +23,7 @@ const (
 	// farSeeds are the lives in which a planted bug is looked for when it is not in the one that its file names. A change of the product changes what
 	// happens in which life, and the bugs that chance meets seldom are then in others.
 	farSeeds = 1500
-	// namedSeeds are the lives that a file may name: those that were all lived without a broken rule (docs/testing.md). Of a life beyond bugSeeds it
-	// is proved on the spot that every rule holds there without the bug.
+	// namedSeeds are the lives that a file may name. Of one beyond bugSeeds it is proved on the spot that every rule holds there without the bug.
 	namedSeeds = 10_000
 )
 

@@ -8,7 +8,7 @@ import (
 )
 
 // NewClient is the client of an account, with the operations of API alone. The SDK's has 700: html/template finds methods by their names, so
-// the linker keeps all exported methods of each type that is ever in an interface, which were 20 MB of the program.
+// the linker keeps all exported methods of each type that is ever in an interface, which were 28 MB of the program.
 func NewClient(cfg sdk.Config) API {
 	c := service.NewFromConfig(cfg)
 	return &client{

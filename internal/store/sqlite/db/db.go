@@ -1,6 +1,6 @@
 // Package db is the one SQLite file of the embedded default: its schema, its connections, and writes that
-// share their commits. The state store and the queue keep their rows in it. Several processes use the file at
-// once: every controld and, through Options.Light, every agentd of the machine.
+// share their commits. Several processes use the file at once: every controld and, through Options.Light, every
+// agentd of the machine.
 package db
 
 import (
