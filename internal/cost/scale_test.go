@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/cost"
+	"github.com/remuda-ci/remuda/internal/store/dynamo"
 )
 
 const scalePath = "../../docs/scale.md"
@@ -20,7 +21,6 @@ const scaleHosts = 1_000_000
 const (
 	partitionWrites = 1000   // write units a second of one partition of DynamoDB ("Best practices for designing and using partition keys")
 	tableUnits      = 40_000 // read units, and write units, a second of one table ("Quotas in Amazon DynamoDB")
-	duePartitions   = 4      // those of by-due, internal/store/dynamo
 	launched        = 2      // machines a second ("Request throttling for the Amazon EC2 API")
 	terminated      = 20     // likewise
 	described       = 20     // calls a second, likewise
@@ -56,7 +56,7 @@ func (m measured) bounds() []bound {
 		{"reads of agents", "the table of records", "units", agents.ReadUnits, tableUnits, "ask AWS; [rest](performance.md#hosts-that-rest)"},
 		{"reports of agents", "the table of reports", "units", agents.WriteUnits, tableUnits, "ask AWS"},
 		{"writes of records", "the table of records", "units", jobs * one["instances"].units, tableUnits, "ask AWS"},
-		{"deadlines of records", "the index by-due", "units", jobs * 2 * one["instances"].rows, duePartitions * partitionWrites, "another fleet"},
+		{"deadlines of records", "the index by-due", "units", jobs * 2 * one["instances"].rows, dynamo.Shards * partitionWrites, "another fleet"},
 		{"the history", "one partition", "units", jobs * one["events"].units, partitionWrites, "another fleet"},
 		{"appends to the history", "a replica, one after the other", "calls", jobs * one["events"].rows, float64(time.Second / callTime), "another fleet"},
 		{"the idle hosts of one trust key", "the index by-pool", "units", jobs * 2, partitionWrites, "another pool"},
@@ -125,19 +125,18 @@ Other sources: [quotas of DynamoDB](https://docs.aws.amazon.com/amazondynamodb/l
 ## More fleets
 
 A fleet of at most %s hosts is below all bounds that no quota raises. A million hosts are then %d fleets. A fleet is a
-[`+"`aws.prefix`"+`](configuration.md#aws): it has tables, queues, launch templates and controlds of its own, and no call that another one has to wait for. Split by who the
-jobs belong to, so that a run finds its hosts in one fleet, and give each fleet:
+[`+"`aws.prefix`"+`](configuration.md#aws): it has tables, queues, launch templates and controlds of its own, and does not wait for another one. Split by the owners of
+repositories, so that a run finds its hosts in one fleet, and give each fleet:
 
 1. a prefix of its own, such as `+"`remuda-03`"+`, that does not begin with another one and a `+"`-`"+`;
 2. a GitHub App, or more, for its owners;
 3. an account or a region, so that launches have buckets of their own, and VPCs of at most %s addresses;
 4. controlds in at least two zones.
 
-Do this when the fleet has half of the hosts of the first row that no quota raises. Pools move one by one: add them to the new fleet, change the workflows, and
-[drain](operations.md) the old ones.
+Do this when the fleet has half as many hosts. Pools move one by one: add them to the new fleet, change the workflows, and [drain](operations.md) the old ones.
 
 ## What it costs
-`, count(math.Floor(bounds[0].hosts()/100)*100), count(partitionWrites), callTime, duePartitions,
+`, count(math.Floor(bounds[0].hosts()/100)*100), count(partitionWrites), callTime, dynamo.Shards,
 		count(m.requests[0].written["instances"].rows), count(m.requests[0].written["instances"].units),
 		count(m.requests[0].written["events"].rows), count(m.requests[0].written["events"].units), count(float64(size)), fleets, count(addresses))
 	m.scaleBill(line, fleets)

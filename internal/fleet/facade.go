@@ -96,6 +96,9 @@ const (
 // DefaultInstanceTypes are the patterns of a request that names none.
 var DefaultInstanceTypes = provision.DefaultInstanceTypes
 
+// WithMachine fills in the defaults of what machine a spec asks for.
+func WithMachine(s lifecycle.Spec) lifecycle.Spec { return provision.WithMachine(s) }
+
 // OneLine is an error in one line of bounded length; see op.OneLine.
 func OneLine(err error) string { return op.OneLine(err) }
 

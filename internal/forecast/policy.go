@@ -10,7 +10,9 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/remuda-ci/remuda/internal/config"
+	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/policy/price"
 	"github.com/remuda-ci/remuda/internal/replay"
 	"github.com/remuda-ci/remuda/internal/settings"
 )
@@ -107,7 +109,7 @@ func spec(c *config.Config, pool string) lifecycle.Spec {
 		return p.Warm.Spec()
 	}
 	s := lifecycle.Spec{}
-	if classes := c.PoolResourceClasses(pool); !slices.Contains(classes, defaultClass) {
+	if classes := c.PoolResourceClasses(pool); !slices.Contains(classes, fleet.DefaultResourceClass) {
 		s.ResourceClass = classes[0]
 	}
 	if usage := c.PoolUsageClasses(pool); !slices.Contains(usage, lifecycle.UsageOnDemand) {
@@ -116,15 +118,10 @@ func spec(c *config.Config, pool string) lifecycle.Spec {
 	return s
 }
 
-// defaultClass is the resource class of a request that names none.
-const defaultClass = "large"
-
-// defaultRegion is where the built-in prices are from.
-const defaultRegion = "us-east-1"
-
+// region is where the machines would be: that of the built-in prices, if the policy names none.
 func region(c *config.Config) string {
 	if c.AWS == nil || c.AWS.Region == "" {
-		return defaultRegion
+		return price.BuiltInRegion
 	}
 	return c.AWS.Region
 }

@@ -6,10 +6,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
+	"github.com/remuda-ci/remuda/internal/config"
 	"github.com/remuda-ci/remuda/internal/fleet"
-	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
 	"github.com/remuda-ci/remuda/internal/replay"
 )
@@ -67,12 +66,11 @@ func ranges(hours []int) string {
 	return strings.Join(parts, ",")
 }
 
-// defaultLead is that of a warm section that names none.
-const defaultLead = 3 * time.Minute
-
 // with is a pool with so many fresh hosts ready.
 func (r ready) with(p replay.Pool, zone string) (replay.Pool, error) {
-	warm := fleet.WarmPool{Spec: warmSpec(p), Policy: policy.WarmPolicy{Lead: defaultLead}}
+	var usual config.Warm
+	usual.SetDefaults()
+	warm := fleet.WarmPool{Spec: fleet.WithMachine(p.Spec), Policy: policy.WarmPolicy{Lead: usual.Lead}} // of a pool without a warm section
 	if p.Warm != nil {
 		warm = *p.Warm
 	}
@@ -89,21 +87,6 @@ func (r ready) with(p replay.Pool, zone string) (replay.Pool, error) {
 		p.Warm = nil
 	}
 	return p, nil
-}
-
-// warmSpec is what the fresh hosts of a pool are launched with that has none: what its jobs ask for.
-func warmSpec(p replay.Pool) lifecycle.Spec {
-	s := p.Spec
-	if s.ResourceClass == "" {
-		s.ResourceClass = fleet.DefaultResourceClass
-	}
-	if s.UsageClass == "" {
-		s.UsageClass = lifecycle.UsageOnDemand
-	}
-	if len(s.InstanceTypes) == 0 {
-		s.InstanceTypes = fleet.DefaultInstanceTypes
-	}
-	return s
 }
 
 // text is the policy as a part of a configuration.

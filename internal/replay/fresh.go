@@ -44,16 +44,7 @@ func Fresh(jobs []history.Job, p Policy, t Times) (*Outcome, error) {
 
 // orderOf is the order of a machine for a job of a pool.
 func orderOf(p Pool, classes map[string]fleet.Class) lifecycle.LaunchOrder {
-	s := p.Spec
-	if s.ResourceClass == "" {
-		s.ResourceClass = fleet.DefaultResourceClass
-	}
-	if s.UsageClass == "" {
-		s.UsageClass = lifecycle.UsageOnDemand
-	}
-	if len(s.InstanceTypes) == 0 {
-		s.InstanceTypes = fleet.DefaultInstanceTypes
-	}
+	s := fleet.WithMachine(p.Spec)
 	class := classes[s.ResourceClass]
 	return lifecycle.LaunchOrder{
 		Count: 1, CPU: class.CPU, MemoryMiB: class.MemoryMiB, UsageClass: s.UsageClass, InstanceTypes: s.InstanceTypes, PoolTypes: p.InstanceTypes,

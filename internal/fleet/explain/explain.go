@@ -273,9 +273,6 @@ func (ex *Explainer) ReportsOf(
 			keys = append(keys, r.HostKey)
 		}
 	}
-	if len(keys) == 0 && heard != nil {
-		return heard, nil
-	}
 	reports, err := ex.Hosts.Reports(ctx, keys, now)
 	if err == nil {
 		maps.Copy(reports, heard)

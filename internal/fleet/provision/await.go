@@ -98,9 +98,6 @@ func (p *Provision) look(ctx context.Context, now time.Time) (op.Progress, error
 		return op.Again, err
 	}
 	p.reports, p.labeled = reports, map[string]lifecycle.Facts{}
-	if p.heard == nil {
-		p.heard = make(map[string]lifecycle.Report, len(reports))
-	}
 	maps.Copy(p.heard, reports)
 	if unheard := p.unheard(); len(unheard) > 0 && p.cloudLook(now) {
 		p.lookForDead(ctx, unheard, now)
@@ -192,6 +189,9 @@ func (p *Provision) setLabels(ctx context.Context, now time.Time) (op.Progress, 
 func (p *Provision) decision(key string, now time.Time) lifecycle.Decision {
 	return p.env.Hosts.Decide(p.facts(key), now)
 }
+
+// Heard are the reports of the hosts as the request has last read them, by host key. One that was ready before has none.
+func (p *Provision) Heard() map[string]lifecycle.Report { return p.heard }
 
 // decideSome carries out the decisions on some hosts of the round.
 func (p *Provision) decideSome(ctx context.Context, now time.Time) (op.Progress, error) {

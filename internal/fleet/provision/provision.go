@@ -196,7 +196,7 @@ func (pr *Provisioner) NewProvision(d Demand) (*Provision, error) {
 	if d.Spec.JobsOf != "" && pr.GitHubJobs == nil {
 		return nil, errors.New("request a job-scoped host: this fleet has no job pools")
 	}
-	p := &Provision{env: pr, Stages: pr.Ops.Stages(""), demand: d, attended: true, dead: map[string]lifecycle.Machine{}}
+	p := &Provision{env: pr, Stages: pr.Ops.Stages(""), demand: d, attended: true, dead: map[string]lifecycle.Machine{}, heard: map[string]lifecycle.Report{}}
 	p.q.Wait = d.Wait
 	p.Next = p.step
 	return p, nil
@@ -214,7 +214,7 @@ func (pr *Provisioner) NewUnattended(d Demand) (*Provision, error) {
 
 // Resume continues a request that stood still.
 func (pr *Provisioner) Resume(q lifecycle.Request) *Provision {
-	p := &Provision{env: pr, Stages: pr.Ops.Stages(""), q: q, exists: true, dead: map[string]lifecycle.Machine{}}
+	p := &Provision{env: pr, Stages: pr.Ops.Stages(""), q: q, exists: true, dead: map[string]lifecycle.Machine{}, heard: map[string]lifecycle.Report{}}
 	p.demand = Demand{Repository: q.Repository, RunID: q.RunID, RequestID: q.RequestID, Spec: q.Spec}
 	p.Next = p.step
 	return p
@@ -239,9 +239,6 @@ func (p *Provision) Instances() []lifecycle.Record {
 	}
 	return list
 }
-
-// Heard are the reports of the hosts as the request has last read them, by host key. One that was ready before has none.
-func (p *Provision) Heard() map[string]lifecycle.Report { return p.heard }
 
 // create writes the request row. The token comes first: with GitHub unavailable nothing is claimed.
 func (p *Provision) create(ctx context.Context, now time.Time) (op.Progress, error) {

@@ -89,7 +89,7 @@ func (r *Release) State() []any {
 // alone; 0 means all attempts are released. With wait it is done once every host is pooled
 // or ended; a busy host gets there after its job.
 func (pr *Provisioner) NewRelease(repository, runID string, attempt int, wait bool) *Release {
-	r := &Release{env: pr, Stages: pr.Ops.Stages(""), repository: lifecycle.Canonical(repository), runID: runID, attempt: attempt, wait: wait}
+	r := &Release{env: pr, Stages: pr.Ops.Stages(""), repository: lifecycle.Canonical(repository), runID: runID, attempt: attempt, wait: wait, heard: map[string]lifecycle.Report{}}
 	r.Next, r.Events.HoldsOffers = r.step, true
 	return r
 }
@@ -186,7 +186,7 @@ func (r *Release) free(ctx context.Context, now time.Time) (op.Progress, error) 
 		return progress, err
 	}
 	r.hosts = append(r.hosts, r.cleanup.freed...)
-	r.hear(r.cleanup.reports)
+	maps.Copy(r.heard, r.cleanup.reports)
 	for _, h := range r.cleanup.freed {
 		if h.Releasing() {
 			r.cleaning = append(r.cleaning, h.HostKey)
@@ -213,7 +213,7 @@ func (r *Release) watch(ctx context.Context, now time.Time) (op.Progress, error)
 	if err != nil {
 		return op.Again, err
 	}
-	r.hear(reports)
+	maps.Copy(r.heard, reports)
 	for i, h := range r.hosts {
 		report, ok := reports[h.HostKey]
 		if !ok || !r.awaits(h) {
@@ -233,13 +233,6 @@ func (r *Release) watch(ctx context.Context, now time.Time) (op.Progress, error)
 		return op.Wait(hotPoll * r.env.Timing.Poll), nil // no run waits for them
 	}
 	return op.Wait(r.env.Timing.Poll), nil
-}
-
-func (r *Release) hear(reports map[string]lifecycle.Report) {
-	if r.heard == nil {
-		r.heard = make(map[string]lifecycle.Report, len(reports))
-	}
-	maps.Copy(r.heard, reports)
 }
 
 // hotPoll is how many polls a follower lets pass between two looks at hosts that are pooled and become hot.
@@ -328,7 +321,7 @@ func (r *Release) count(ctx context.Context, now time.Time) (op.Progress, error)
 	if err != nil {
 		return op.Again, err
 	}
-	r.hear(reports)
+	maps.Copy(r.heard, reports)
 	r.pooled, r.failed = pooled, 0
 	for _, key := range ended {
 		if reports[key].Signal != lifecycle.SignalRemoveRegOK {

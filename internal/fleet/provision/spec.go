@@ -31,19 +31,25 @@ const (
 // DefaultInstanceTypes are the instance type patterns of a request that names none.
 var DefaultInstanceTypes = []string{"c*", "m*", "r*"}
 
+// WithMachine fills in the defaults of what machine a spec asks for.
+func WithMachine(s lifecycle.Spec) lifecycle.Spec {
+	s.ResourceClass = cmp.Or(s.ResourceClass, DefaultResourceClass)
+	s.UsageClass = cmp.Or(s.UsageClass, lifecycle.UsageOnDemand)
+	if len(s.InstanceTypes) == 0 {
+		s.InstanceTypes = DefaultInstanceTypes
+	}
+	return s
+}
+
 // Fill fills in the defaults of a spec and checks it against the pools. The server checks the bounds of
 // single fields; Fill checks how the fields go together. The error is *hosts.InvalidError.
 func (pr *Provisioner) Fill(s lifecycle.Spec) (lifecycle.Spec, error) {
+	s = WithMachine(s)
 	s.Pool = cmp.Or(s.Pool, DefaultPool)
-	s.ResourceClass = cmp.Or(s.ResourceClass, DefaultResourceClass)
-	s.UsageClass = cmp.Or(s.UsageClass, lifecycle.UsageOnDemand)
 	s.RunAttempt = cmp.Or(s.RunAttempt, 1)
 	s.Count = cmp.Or(s.Count, 1)
 	s.MinimumCount = cmp.Or(s.MinimumCount, s.Count)
 	s.Timeout = cmp.Or(s.Timeout, DefaultTimeout)
-	if len(s.InstanceTypes) == 0 {
-		s.InstanceTypes = DefaultInstanceTypes
-	}
 	pool, ok := pr.Pools[s.Pool]
 	if !ok {
 		return s, invalid("pool", fmt.Sprintf("there is no pool %q; configured: %v", s.Pool, slices.Sorted(maps.Keys(pr.Pools))))

@@ -34,7 +34,7 @@ func (l List) Million(unit Unit) (dollars float64, rough bool) {
 	if i >= 0 {
 		return l.Calls[i].Dollars, false
 	}
-	return Millions[unit], l.Region != builtInRegion
+	return Millions[unit], l.Region != BuiltInRegion
 }
 
 // Used is how many units some calls took.

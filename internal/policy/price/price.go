@@ -47,14 +47,14 @@ func (l List) Of(instanceType, usageClass string) (dollars float64, rough, ok bo
 		return l.Own[i].Dollars, false, true
 	}
 	dollars, ok = onDemand(instanceType)
-	if rough = l.Region != builtInRegion; usageClass == string(lifecycle.UsageSpot) {
+	if rough = l.Region != BuiltInRegion; usageClass == string(lifecycle.UsageSpot) {
 		dollars, rough = dollars*l.SpotShare, true
 	}
 	return dollars, rough, ok
 }
 
-// builtInRegion is where the built-in prices are from.
-const builtInRegion = "us-east-1"
+// BuiltInRegion is where the built-in prices are from.
+const BuiltInRegion = "us-east-1"
 
 // large is what an hour of the size large costs on-demand with Linux in us-east-1, by family. Within these families the price
 // is in proportion to the virtual CPUs. Source: aws.amazon.com/ec2/pricing/on-demand. They are there for a first look:

@@ -70,14 +70,14 @@ func indexFor(k *store.Kind, x *store.Index) indexSchema {
 	return t.indexes[slices.IndexFunc(t.indexes, func(x indexSchema) bool { return x.name == name })]
 }
 
-// shards is how many partitions an index over all rows has. One partition
+// Shards is how many partitions an index over all rows has. One partition
 // takes 1,000 writes a second; the rows of a fleet of 100,000 hosts are written
 // about that often. Each one is a query of its own in every due sweep.
-const shards = 4
+const Shards = 4
 
 // everyShard is the partitions of an index over all rows.
 var everyShard = func() (all []string) {
-	for i := range shards {
+	for i := range Shards {
 		all = append(all, strconv.Itoa(i))
 	}
 	return all
@@ -87,7 +87,7 @@ var everyShard = func() (all []string) {
 func shard(key string) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(key)) // never fails
-	return everyShard[h.Sum32()%shards]
+	return everyShard[h.Sum32()%Shards]
 }
 
 // attributes are those that a row with a key needs for the listing; none if it is not in it.
