@@ -10,6 +10,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/cache"
+	"github.com/remuda-ci/remuda/internal/testrun/golden"
 	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
@@ -102,7 +103,7 @@ func TestAWorkingDayOfCaches(t *testing.T) {
 	if by.waited(95) > blind.waited(95)+time.Second || by.launched > blind.launched+blind.launched/20 {
 		t.Errorf("with the choice 95 of a hundred runs waited %s, %d hosts were launched; without it %s and %d", by.waited(95), by.launched, blind.waited(95), blind.launched)
 	}
-	compare(t, dayCachePage, func(page string) string {
+	golden.File(t, dayCachePage, *update, func(page string) string {
 		return dayCacheBlock.ReplaceAllLiteralString(page, "<!-- day of caches -->\n"+tellCaches(by, blind, len(repositories))+"<!-- end -->\n")
 	})
 }

@@ -2,7 +2,6 @@ package fleet_test
 
 import (
 	"flag"
-	"os"
 	"regexp"
 	"runtime/debug"
 	"slices"
@@ -11,11 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/remuda-ci/remuda/internal/cost"
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/policy"
+	"github.com/remuda-ci/remuda/internal/testrun/golden"
 	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
@@ -54,8 +52,8 @@ func TestAWorkingDay(t *testing.T) {
 	if took := cpuTime(t) - began; took > dayCPU() {
 		t.Errorf("the day took %s of one core, and %s are enough", took, dayCPU())
 	}
-	compare(t, dayPicture, func(string) string { return drawDay(with, without, cost.Current) })
-	compare(t, dayPage, func(page string) string {
+	golden.File(t, dayPicture, *update, func(string) string { return drawDay(with, without, cost.Current) })
+	golden.File(t, dayPage, *update, func(page string) string {
 		return dayBlock.ReplaceAllLiteralString(page, "<!-- working-day -->\n"+tellDay(with, without, cost.Current)+"<!-- end -->\n")
 	})
 }
@@ -145,25 +143,6 @@ func checkColdDay(t *testing.T, d *workday) {
 	}
 	if jobs := len(d.waits) * dayJobs; d.launched != jobs {
 		t.Errorf("%d hosts were launched for %d jobs", d.launched, jobs)
-	}
-}
-
-// compare holds a file against what it should be, and writes it if told to.
-func compare(t *testing.T, path string, render func(before string) string) {
-	t.Helper()
-	have, err := os.ReadFile(path)
-	if err != nil && !*update {
-		t.Fatalf("%v (go test -update writes it)", err)
-	}
-	want := render(string(have))
-	if *update {
-		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if diff := cmp.Diff(string(have), want); diff != "" {
-		t.Errorf("%s differs; look at it after go test -update (-have +want):\n%s", path, diff)
 	}
 }
 
