@@ -37,6 +37,25 @@ func TestProvisionSameRequestResumes(t *testing.T) {
 	})
 }
 
+// TestProvisionResumesWithAnotherDefault: a repeat that left the maximum runtime out, as the request did, is the same request after the default has changed.
+func TestProvisionResumesWithAnotherDefault(t *testing.T) {
+	inBubble(t, func(ctx context.Context, t *testing.T, w *world) {
+		first := w.mustProvision(ctx, demand("1", "a", 1))
+		pool := w.fleet.Pools()["default"]
+		pool.Policy.MaxRuntime += time.Hour
+		w.fleet.Pools()["default"] = pool
+		again := w.mustProvision(ctx, demand("1", "a", 1))
+		if diff := cmp.Diff(ids(first), ids(again)); diff != "" {
+			t.Errorf("a repeated request has other hosts (-first +again):\n%s", diff)
+		}
+		other := demand("1", "a", 1)
+		other.Spec.MaxRuntime = time.Minute
+		if _, err := w.provision(ctx, other); !errors.Is(err, fleet.ErrSpecDiffers) {
+			t.Errorf("another maximum runtime under the same id: %v, want ErrSpecDiffers", err)
+		}
+	})
+}
+
 func ids(records []lifecycle.Record) []string {
 	var list []string
 	for _, r := range records {

@@ -78,7 +78,7 @@ func (s *service) provision(ctx context.Context, d fleet.Demand) (*remudav1.Prov
 // demand is the use-case's form of a request. Absent fields stay zero: the fleet knows the defaults.
 func demand(req *remudav1.ProvisionRequest) fleet.Demand {
 	return fleet.Demand{
-		Repository: req.GetRepository(), RunID: req.GetRunId(), RequestID: req.GetRequestId(),
+		Repository: req.GetRepository(), RunID: req.GetRunId(), RequestID: req.GetRequestId(), DefaultRuntime: req.GetMaxRuntime() == nil,
 		Spec: lifecycle.Spec{
 			RunAttempt: int(req.GetRunAttempt()), Count: int(req.GetInstanceCount()), MinimumCount: int(req.GetMinimumCount()),
 			Pool: req.GetPool(), ResourceClass: req.GetResourceClass(), UsageClass: wordOf(req.GetUsageClass(), lifecycle.UsageClasses, usageClass),

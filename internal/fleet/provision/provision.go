@@ -32,6 +32,8 @@ type Demand struct {
 	// RequestID names the request. A call that repeats it resumes the request.
 	RequestID string
 	Spec      lifecycle.Spec
+	// DefaultRuntime: the caller left the maximum runtime out. The default follows the configuration and the version, which may change before a repeat.
+	DefaultRuntime bool
 	// Workflow is the name of the run's workflow; empty: it is not known.
 	Workflow string
 	// MaxHosts is how many hosts the run may have at once, over all its requests; 0 means any number.
@@ -188,6 +190,7 @@ func (p *Provision) State() []any {
 // NewProvision begins a request, or resumes the one that has its id. It fills in the
 // defaults of the spec and returns *hosts.InvalidError if the spec is not valid.
 func (pr *Provisioner) NewProvision(d Demand) (*Provision, error) {
+	d.DefaultRuntime = d.DefaultRuntime || d.Spec.MaxRuntime == 0
 	spec, err := pr.Fill(d.Spec)
 	if err != nil {
 		return nil, err
@@ -371,6 +374,9 @@ func (p *Provision) load(ctx context.Context, now time.Time) (op.Progress, error
 	q, err := p.env.Store.Request(ctx, p.demand.Repository, p.demand.RunID, p.demand.RequestID)
 	if err != nil {
 		return op.Again, fmt.Errorf("read request %s: %w", p.demand.RequestID, err)
+	}
+	if p.demand.DefaultRuntime {
+		p.demand.Spec.MaxRuntime = q.Spec.MaxRuntime
 	}
 	if !q.Spec.Equal(p.demand.Spec) {
 		return op.Done, fmt.Errorf("request %s: %w", q.RequestID, ErrSpecDiffers)
