@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,14 +21,40 @@ import (
 // ends.
 func startSystem(b *testing.B) *local.System {
 	b.Helper()
-	bin := b.TempDir()
+	return startOn(b, filepath.Join(b.TempDir(), "state"))
+}
+
+// programs builds the daemons once for all benchmarks, and returns their directory.
+var programs = sync.OnceValues(func() (string, error) {
+	bin, err := os.MkdirTemp("", "remuda-bench")
+	if err != nil {
+		return "", err
+	}
 	build := exec.Command("go", "build", "-o", bin+string(filepath.Separator),
 		"../../controld", "../../agentd", "../githubsim/cmd/standin-runner")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
-		b.Fatalf("build: %v\n%s", err, out)
+		return bin, fmt.Errorf("build: %w\n%s", err, out)
 	}
-	state := filepath.Join(b.TempDir(), "state")
+	return bin, nil
+})
+
+// TestMain removes the programs.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if bin, _ := programs(); bin != "" {
+		_ = os.RemoveAll(bin)
+	}
+	os.Exit(code)
+}
+
+// startOn runs `controld dev` on a directory until the benchmark ends.
+func startOn(b *testing.B, state string) *local.System {
+	b.Helper()
+	bin, err := programs()
+	if err != nil {
+		b.Fatal(err)
+	}
 	log, err := os.Create(filepath.Join(b.TempDir(), "controld.log"))
 	if err != nil {
 		b.Fatal(err)
@@ -164,14 +191,17 @@ func cpuTime(b *testing.B, pid int) time.Duration {
 	return time.Duration(ticks) * 10 * time.Millisecond
 }
 
-func residentKiB(b *testing.B, pid int) int {
+func residentKiB(b *testing.B, pid int) int { return memoryKiB(b, pid, "VmRSS:") }
+
+// memoryKiB is a line of /proc/PID/status: VmRSS: is what the process has in memory now, VmHWM: the most that it had.
+func memoryKiB(b *testing.B, pid int, line string) int {
 	b.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		b.Fatal(err)
 	}
-	for line := range strings.Lines(string(text)) {
-		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+	for text := range strings.Lines(string(status)) {
+		if rest, ok := strings.CutPrefix(text, line); ok {
 			n, err := strconv.Atoi(strings.Fields(rest)[0])
 			if err != nil {
 				b.Fatal(err)
@@ -179,6 +209,6 @@ func residentKiB(b *testing.B, pid int) int {
 			return n
 		}
 	}
-	b.Fatal("no VmRSS in /proc/PID/status")
+	b.Fatalf("no %s in /proc/PID/status", line)
 	return 0
 }

@@ -116,13 +116,19 @@ func serve(b *testing.B, f *fleet.Fleet) remudav1.FleetServiceClient {
 // fill puts n pooled hosts into the store and the queue.
 func (w *world) fill(b *testing.B, n int, dueAt func(i int) time.Time) {
 	b.Helper()
-	ctx, now := context.Background(), time.Now()
-	const together = 256 // written at once, so that the store commits them together
+	now := time.Now()
+	inBatches(b, n, func(ctx context.Context, i int) error { return w.pool(ctx, i, now, dueAt) })
+}
+
+// inBatches calls do for each of n, many at once, so that the store commits what they write together.
+func inBatches(b *testing.B, n int, do func(ctx context.Context, i int) error) {
+	b.Helper()
+	const together = 256
 	errs := make(chan error, together)
 	for from := 0; from < n; from += together {
 		to := min(from+together, n)
 		for i := from; i < to; i++ {
-			go func() { errs <- w.pool(ctx, i, now, dueAt) }()
+			go func() { errs <- do(context.Background(), i) }()
 		}
 		for range to - from {
 			if err := <-errs; err != nil {
@@ -134,9 +140,10 @@ func (w *world) fill(b *testing.B, n int, dueAt func(i int) time.Time) {
 
 func hostID(i int) string { return fmt.Sprintf("i-%017x", i) }
 
-func (w *world) pool(ctx context.Context, i int, now time.Time, dueAt func(int) time.Time) error {
+// record is a host that waits for a run.
+func record(i int, now time.Time) lifecycle.Record {
 	id := hostID(i)
-	r := lifecycle.Record{
+	return lifecycle.Record{
 		HostKey: id, InstanceID: id, Pool: "default", State: lifecycle.StateIdle, Repository: repository,
 		Assignment: 2, Version: 1, MaxRuntime: time.Hour,
 		Hardware: lifecycle.Hardware{
@@ -146,6 +153,10 @@ func (w *world) pool(ctx context.Context, i int, now time.Time, dueAt func(int) 
 		TrustKey: repository, Uses: 1,
 		PooledAt: now, Threshold: now.Add(time.Hour), DueAt: now.Add(time.Hour), CreatedAt: now, UpdatedAt: now,
 	}
+}
+
+func (w *world) pool(ctx context.Context, i int, now time.Time, dueAt func(int) time.Time) error {
+	r := record(i, now)
 	var held []cache.Held
 	for _, key := range cache.Keys(w.caches, repository) {
 		held = append(held, cache.Held{Key: key, Bytes: 1 << 30, CommittedAt: now})

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"sync"
 	"time"
 
@@ -140,11 +141,15 @@ func (j *Recorder) Flush(ctx context.Context) {
 // batchFor is how long an event may wait for others to be written with it.
 const batchFor = time.Second
 
-// pause flushes when the operation is done, and when it comes to rest with events that have waited for
-// batchFor: a claim that is ready at once then costs one write of history, and watchers still see a slow one.
+// batchOf is how many events wait for others at most. A sweep may decide on every host of a large fleet: its history is neither kept in memory as a
+// whole nor written in one transaction.
+const batchOf = 500
+
+// pause flushes when the operation is done, when it comes to rest with events that have waited for batchFor, and when it has many:
+// a claim that is ready at once then costs one write of history, and watchers still see a slow one.
 func (j *Recorder) pause(ctx context.Context, p Progress, now time.Time) Progress {
 	old := len(j.events) > 0 && now.Sub(j.events[0].At) >= batchFor
-	if p.Done || (p.Wait > 0 && old) {
+	if p.Done || (p.Wait > 0 && old) || len(j.events) >= batchOf {
 		j.Flush(ctx)
 	}
 	return p
@@ -179,13 +184,14 @@ func RequestEvent(q lifecycle.Request, action lifecycle.Action, why lifecycle.Re
 // It is a replica's own memory and may be lost: each decision is then recorded once more.
 type decisionDedup struct {
 	mu sync.Mutex
-	// last is by instance id and then by sweep.
-	last   map[string]map[string]recorded
+	// last is by instance id. A host has one for each sweep that has decided on it, so few that a list is smaller than a map.
+	last   map[string][]recorded
 	pruned time.Time
 }
 
-// recorded is the digest of a decision that was recorded, and when.
+// recorded is the digest of a decision that a sweep has recorded, and when.
 type recorded struct {
+	sweep  string
 	digest uint64
 	at     time.Time
 }
@@ -205,17 +211,19 @@ func (t *decisionDedup) changed(r lifecycle.Record, sweep string, d lifecycle.De
 	defer t.mu.Unlock()
 	t.prune(now)
 	sum := digest(r.Assignment, d)
-	before, ok := t.last[r.InstanceID][sweep]
-	if ok && before.digest == sum && now.Sub(before.at) < repeatAfter {
+	of := t.last[r.InstanceID]
+	i := slices.IndexFunc(of, func(d recorded) bool { return d.sweep == sweep })
+	switch {
+	case i < 0:
+		if t.last == nil {
+			t.last = map[string][]recorded{}
+		}
+		t.last[r.InstanceID] = append(of, recorded{sweep, sum, now})
+	case of[i].digest == sum && now.Sub(of[i].at) < repeatAfter:
 		return false
+	default:
+		of[i] = recorded{sweep, sum, now}
 	}
-	if t.last == nil {
-		t.last = map[string]map[string]recorded{}
-	}
-	if t.last[r.InstanceID] == nil {
-		t.last[r.InstanceID] = map[string]recorded{}
-	}
-	t.last[r.InstanceID][sweep] = recorded{sum, now}
 	return true
 }
 
@@ -231,13 +239,9 @@ func (t *decisionDedup) prune(now time.Time) {
 		return
 	}
 	t.pruned = now
-	for id, sweeps := range t.last {
-		for sweep, s := range sweeps {
-			if now.Sub(s.at) >= repeatAfter {
-				delete(sweeps, sweep)
-			}
-		}
-		if len(sweeps) == 0 {
+	for id, of := range t.last {
+		of = slices.DeleteFunc(of, func(d recorded) bool { return now.Sub(d.at) >= repeatAfter })
+		if t.last[id] = of; len(of) == 0 {
 			delete(t.last, id)
 		}
 	}

@@ -214,9 +214,9 @@ func (ld *Ledger) needed(ctx context.Context, e ledger.Reservation) (ledger.Rese
 const sweepAccounts = 20
 
 // ToAudit chooses the limits whose ledgers a sweep audits, among those of the repositories of
-// machines and hosts, of the repositories that the fleet serves, and those of the pools. A reservation may outlive
+// machines and of hosts, of the repositories that the fleet serves, and those of the pools. A reservation may outlive
 // the last host of its repository: after a crash, or when the record of a host was lost.
-func (ld *Ledger) ToAudit(machines []lifecycle.Machine, records []lifecycle.Record, repositories []string) []policy.Limit {
+func (ld *Ledger) ToAudit(machines []lifecycle.Machine, ofHosts, served []string) []policy.Limit {
 	var all []policy.Limit
 	seen := map[string]bool{}
 	add := func(limits ...policy.Limit) {
@@ -232,12 +232,7 @@ func (ld *Ledger) ToAudit(machines []lifecycle.Machine, records []lifecycle.Reco
 			add(ld.LimitsOf(m.Repository)...)
 		}
 	}
-	for _, r := range records {
-		if r.Repository != "" {
-			add(ld.LimitsOf(r.Repository)...)
-		}
-	}
-	for _, repository := range repositories {
+	for _, repository := range slices.Concat(ofHosts, served) {
 		add(ld.LimitsOf(repository)...)
 	}
 	for _, pool := range slices.Sorted(maps.Keys(ld.Pools)) {

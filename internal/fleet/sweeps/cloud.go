@@ -30,7 +30,7 @@ type CloudSweep struct {
 	machines []lifecycle.Machine
 	leaked   []leaked
 	retiring []hosts.Retirement
-	hosts    []lifecycle.Facts
+	hosts    closer
 	// limits are those whose accounts are looked through.
 	limits []policy.Limit
 }
@@ -44,7 +44,7 @@ type leaked struct {
 
 // NewCloudSweep begins a sweep.
 func (sw *Sweeps) NewCloudSweep() *CloudSweep {
-	s := &CloudSweep{env: sw, Stages: sw.Ops.Stages("cloud")}
+	s := &CloudSweep{env: sw, Stages: sw.Ops.Stages("cloud"), hosts: closer{env: sw}}
 	s.Next = s.listMachines
 	return s
 }
@@ -61,31 +61,21 @@ func (s *CloudSweep) listMachines(ctx context.Context, _ time.Time) (op.Progress
 // compare finds machines without a record, and hosts without a machine.
 func (s *CloudSweep) compare(ctx context.Context, now time.Time) (op.Progress, error) {
 	known := map[string]bool{}
-	keys := make([]string, 0, len(s.machines))
 	for _, m := range s.machines {
 		known[m.HostKey] = true
-		keys = append(keys, m.HostKey)
 	}
 	reporting, reports, err := s.env.Hosts.AllReports(ctx, now)
 	if err != nil {
 		return op.Again, err
 	}
-	records, err := s.env.Store.Instances(ctx, keys)
+	found, err := s.lookUp(ctx, reports, now)
 	if err != nil {
-		return op.Again, fmt.Errorf("read hosts: %w", err)
-	}
-	byKey := make(map[string]lifecycle.Record, len(records))
-	for _, r := range records {
-		byKey[r.HostKey] = r
-	}
-	if err := s.findLeaked(ctx, byKey, now); err != nil {
 		return op.Again, err
 	}
-	older := ofOlderRecords(records, reports)
-	s.whileManyAreUnrecorded(now, len(older))
+	s.whileManyAreUnrecorded(now, len(found.older))
 	s.whileJobsRun(reports, now)
-	s.limits = s.env.Quota.ToAudit(s.machines, records, s.env.Repositories)
-	s.retiring = append(s.env.ofOldRole(s.machines, byKey), s.env.ofOldTemplate(ctx, records, now)...)
+	s.limits = s.env.Quota.ToAudit(s.machines, found.repositories, s.env.Repositories)
+	s.retiring = append(found.ofOldRole, s.env.ofOldTemplate(ctx, found.idle, now)...)
 	if err := s.whileHeld(ctx, now); err != nil {
 		return op.Again, err
 	}
@@ -93,13 +83,58 @@ func (s *CloudSweep) compare(ctx context.Context, now time.Time) (op.Progress, e
 		s.Events.RecordMachine(m.InstanceID, lifecycle.Decision{Action: lifecycle.ActionEndMachine, Code: lifecycle.ReasonNoRecord, Reason: m.why})
 	}
 	lost := slices.DeleteFunc(reporting, func(key string) bool { return known[key] })
-	return s.look(ctx, lost, older, reports, now)
+	return s.look(ctx, lost, found.older, reports, now)
 }
 
-// findLeaked finds the machines without an owner.
-func (s *CloudSweep) findLeaked(ctx context.Context, records map[string]lifecycle.Record, now time.Time) error {
+// found is what the records of the machines say, so far as it is needed once all were read.
+type found struct {
+	// older are the keys of hosts with older records.
+	older     []string
+	ofOldRole []hosts.Retirement
+	// idle are the hosts that a newer template may retire, and repositories those that hosts are of, in the order of the hosts.
+	idle         []lifecycle.Record
+	repositories []string
+}
+
+// lookUp reads the records of the machines, so many at once, and finds the machines without an owner.
+func (s *CloudSweep) lookUp(ctx context.Context, reports map[string]lifecycle.Report, now time.Time) (f found, err error) {
 	s.leaked = nil // of an earlier try
-	for _, m := range s.machines {
+	seen := map[string]bool{"": true}
+	for machines := s.machines; ; {
+		some := machines[:min(len(machines), closerAtOnce)]
+		keys := make([]string, 0, len(some))
+		for _, m := range some {
+			keys = append(keys, m.HostKey)
+		}
+		records, err := s.env.Store.Instances(ctx, keys)
+		if err != nil {
+			return f, fmt.Errorf("read hosts: %w", err)
+		}
+		byKey := make(map[string]lifecycle.Record, len(records))
+		for _, r := range records {
+			byKey[r.HostKey] = r
+			if !seen[r.Repository] {
+				seen[r.Repository] = true
+				f.repositories = append(f.repositories, r.Repository)
+			}
+			if s.env.mayDrift(r) {
+				f.idle = append(f.idle, r)
+			}
+		}
+		if err := s.findLeaked(ctx, some, byKey, now); err != nil {
+			return f, err
+		}
+		f.older = append(f.older, ofOlderRecords(records, reports)...)
+		f.ofOldRole = append(f.ofOldRole, s.env.ofOldRole(some, byKey)...)
+		if machines = machines[len(some):]; len(machines) == 0 {
+			return f, nil
+		}
+	}
+}
+
+// findLeaked finds those of the machines that have no owner.
+func (s *CloudSweep) findLeaked(ctx context.Context, machines []lifecycle.Machine, records map[string]lifecycle.Record, now time.Time) error {
+	for _, m := range machines {
 		why, err := s.env.leak(ctx, m, records, now)
 		if !s.Past(ctx, err) {
 			return err
@@ -260,11 +295,11 @@ func (sw *Sweeps) unrecorded(ctx context.Context, m lifecycle.Machine, why strin
 }
 
 // look looks closer at the lost hosts, which report, or did, from no machine of the list, and at those with older records.
-func (s *CloudSweep) look(ctx context.Context, lost, older []string, reports map[string]lifecycle.Report, now time.Time) (_ op.Progress, err error) {
+func (s *CloudSweep) look(ctx context.Context, lost, older []string, reports map[string]lifecycle.Report, now time.Time) (op.Progress, error) {
 	if err := s.env.deleteReports(ctx, &s.Events, lost, reports, now); err != nil {
 		return op.Again, err
 	}
-	if s.hosts, err = s.env.Hosts.LoadFactsWithCloud(ctx, slices.Concat(lost, older), reports, now); err != nil {
+	if err := s.hosts.begin(ctx, slices.Concat(lost, older), reports, now); err != nil {
 		return op.Again, err
 	}
 	return s.Then(s.end)
@@ -276,13 +311,12 @@ func (sw *Sweeps) deleteReports(ctx context.Context, j *op.Recorder, keys []stri
 	if j.Dry || len(keys) == 0 {
 		return nil
 	}
-	records, err := sw.Store.Instances(ctx, keys)
-	if err != nil {
-		return fmt.Errorf("read hosts: %w", err)
-	}
 	owned := map[string]bool{}
-	for _, r := range records {
+	err := sw.recordsOf(ctx, keys, func(r lifecycle.Record) {
 		owned[r.HostKey] = r.State != lifecycle.StateTerminated || !r.DueAt.IsZero()
+	})
+	if err != nil {
+		return err
 	}
 	for _, key := range keys {
 		if p := reports[key]; owned[key] || now.Sub(p.HeartbeatAt) < sw.Timing.Grace {
@@ -339,13 +373,17 @@ func (s *CloudSweep) withoutRecorded(ctx context.Context) error {
 }
 
 func (s *CloudSweep) host(ctx context.Context, now time.Time) (op.Progress, error) {
-	if len(s.hosts) == 0 {
-		return s.lookThrough(ctx, now)
-	}
-	if _, _, err := s.env.Hosts.ReconcileSwept(ctx, &s.Events, s.hosts[0], now); !s.Past(ctx, err) {
+	facts, err := s.hosts.next(ctx, now)
+	if err != nil {
 		return op.Again, err
 	}
-	s.hosts = s.hosts[1:]
+	if facts == nil {
+		return s.lookThrough(ctx, now)
+	}
+	if _, _, err := s.env.Hosts.ReconcileSwept(ctx, &s.Events, *facts, now); !s.Past(ctx, err) {
+		return op.Again, err
+	}
+	s.hosts.drop()
 	return op.Again, nil
 }
 

@@ -15,12 +15,12 @@ import (
 type LivenessSweep struct {
 	op.Stages
 	env   *Sweeps
-	hosts []lifecycle.Facts
+	hosts closer
 }
 
 // NewLivenessSweep begins a sweep.
 func (sw *Sweeps) NewLivenessSweep() *LivenessSweep {
-	s := &LivenessSweep{env: sw, Stages: sw.Ops.Stages("liveness")}
+	s := &LivenessSweep{env: sw, Stages: sw.Ops.Stages("liveness"), hosts: closer{env: sw}}
 	s.Next = s.read
 	return s
 }
@@ -41,22 +41,44 @@ func (s *LivenessSweep) read(ctx context.Context, now time.Time) (op.Progress, e
 	if err := s.env.deleteReports(ctx, &s.Events, s.env.expired(suspects, reports, now), reports, now); err != nil {
 		return op.Again, err
 	}
+	quiet := 0
 	if len(suspects) > 0 {
-		if s.hosts, err = s.env.Hosts.LoadFactsWithCloud(ctx, suspects, reports, now); err != nil {
+		if err := s.hosts.begin(ctx, suspects, reports, now); err != nil {
 			return op.Again, err
 		}
-	}
-	ended := len(suspects) - len(s.hosts) // their reports are not deleted yet
-	for _, facts := range s.hosts {
-		if facts.Record.Reboots() { // nor are those of hosts whose machines stop or boot again
-			ended++
+		ended := 0
+		if quiet, ended, err = s.count(ctx, suspects, reports, now); err != nil {
+			return op.Again, err
 		}
+		hosts -= ended
 	}
-	s.env.Hosts.SawStore(now, s.env.Timing.Liveness, s.massSilence(hosts-ended, now))
-	if len(s.hosts) == 0 {
+	s.env.Hosts.SawStore(now, s.env.Timing.Liveness, s.massSilence(quiet, hosts, now))
+	if len(s.hosts.loaded) == 0 && len(s.hosts.keys) == 0 {
 		return op.Done, nil
 	}
 	return s.Then(s.host)
+}
+
+// count counts the quiet among the suspects, and those that have ended: their reports are not deleted yet, nor are those of hosts whose
+// machines stop or boot again.
+func (s *LivenessSweep) count(ctx context.Context, suspects []string, reports map[string]lifecycle.Report, now time.Time) (quiet, ended int, err error) {
+	ended = len(suspects)
+	add := func(r lifecycle.Record) {
+		if r.State != lifecycle.StateTerminated && !r.Reboots() {
+			ended--
+		}
+		p, told := reports[r.HostKey]
+		if told && r.State != lifecycle.StateTerminated && r.Stop == nil && !p.HeartbeatAt.IsZero() && s.env.quiet(p, now) {
+			quiet++
+		}
+	}
+	for _, facts := range s.hosts.loaded {
+		add(facts.Record)
+	}
+	if len(s.hosts.keys) > 0 {
+		err = s.env.recordsOf(ctx, s.hosts.keys, add)
+	}
+	return quiet, ended, err
 }
 
 // busy counts the hosts with a job whose agents are heard.
@@ -102,13 +124,7 @@ func (sw *Sweeps) quiet(p lifecycle.Report, now time.Time) bool {
 
 // massSilence reports whether so many living hosts are quiet that the fault is more likely ours than theirs. Every
 // decision of this replica goes by it until the next sweep: see lifecycle/silence.
-func (s *LivenessSweep) massSilence(living int, now time.Time) bool {
-	quiet := 0
-	for _, facts := range s.hosts {
-		if p := facts.Report; p != nil && facts.Record.Stop == nil && !p.HeartbeatAt.IsZero() && s.env.quiet(*p, now) {
-			quiet++
-		}
-	}
+func (s *LivenessSweep) massSilence(quiet, living int, now time.Time) bool {
 	mass := silence.Mass(quiet, living)
 	if !mass {
 		quiet = 0
@@ -118,17 +134,21 @@ func (s *LivenessSweep) massSilence(living int, now time.Time) bool {
 }
 
 func (s *LivenessSweep) host(ctx context.Context, now time.Time) (op.Progress, error) {
-	if len(s.hosts) == 0 {
+	facts, err := s.hosts.next(ctx, now)
+	if err != nil {
+		return op.Again, err
+	}
+	if facts == nil {
 		return op.Done, nil
 	}
-	if told := s.hosts[0].Report; told != nil && !told.InterruptionAt.IsZero() {
-		if err := s.env.Quota.CountInterruption(ctx, s.hosts[0].Record, now); !s.Past(ctx, err) {
+	if told := facts.Report; told != nil && !told.InterruptionAt.IsZero() {
+		if err := s.env.Quota.CountInterruption(ctx, facts.Record, now); !s.Past(ctx, err) {
 			return op.Again, err
 		}
 	}
-	if _, _, err := s.env.Hosts.ReconcileSwept(ctx, &s.Events, s.hosts[0], now); !s.Past(ctx, err) {
+	if _, _, err := s.env.Hosts.ReconcileSwept(ctx, &s.Events, *facts, now); !s.Past(ctx, err) {
 		return op.Again, err
 	}
-	s.hosts = s.hosts[1:]
+	s.hosts.drop()
 	return op.Again, nil
 }

@@ -32,14 +32,17 @@ func (sw *Sweeps) ofOldRole(machines []lifecycle.Machine, records map[string]lif
 // while runs go on being given the rest.
 const driftedPart = 4
 
-// ofOldTemplate are idle hosts to be retired since their pool's launch template has changed, those first that
+// mayDrift reports whether the host is idle and of a launch template whose changes its pool goes by.
+func (sw *Sweeps) mayDrift(r lifecycle.Record) bool {
+	return (r.Pooled() || r.Stopped()) && r.TemplateVersion != "" && sw.Hosts.Policy(r.Pool).Drift != lifecycle.DriftIgnore
+}
+
+// ofOldTemplate are those of the hosts that may drift to be retired since their pool's launch template has changed, those first that
 // have been idle the longest. It asks once for each pool that has hosts of a template.
 func (sw *Sweeps) ofOldTemplate(ctx context.Context, records []lifecycle.Record, now time.Time) []hosts.Retirement {
 	idle := map[string][]lifecycle.Record{}
 	for _, r := range records {
-		if (r.Pooled() || r.Stopped()) && r.TemplateVersion != "" && sw.Hosts.Policy(r.Pool).Drift != lifecycle.DriftIgnore {
-			idle[r.Pool] = append(idle[r.Pool], r)
-		}
+		idle[r.Pool] = append(idle[r.Pool], r)
 	}
 	var old []hosts.Retirement
 	for _, pool := range slices.Sorted(maps.Keys(idle)) {
