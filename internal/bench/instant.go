@@ -6,6 +6,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,6 +21,9 @@ import (
 type instantHosts struct {
 	fleet.Store
 	file *sqlite.Store
+
+	mu     sync.Mutex
+	claims []time.Time // when hosts were claimed
 }
 
 func (s *instantHosts) report(ctx context.Context, r lifecycle.Record, signal lifecycle.Signal) error {
@@ -37,6 +41,9 @@ func (s *instantHosts) ClaimInstance(ctx context.Context, c lifecycle.Claim) (li
 	if err != nil {
 		return r, err
 	}
+	s.mu.Lock()
+	s.claims = append(s.claims, time.Now())
+	s.mu.Unlock()
 	return r, s.report(ctx, r, lifecycle.SignalRegOK)
 }
 

@@ -60,7 +60,7 @@ func newWorld(b *testing.B, caches ...cache.Spec) *world {
 			UsageClasses: []lifecycle.UsageClass{lifecycle.UsageOnDemand}, Policy: lifecycle.DefaultPolicy(), Caches: caches,
 		}},
 		Classes: map[string]fleet.Class{"large": {CPU: 2, MemoryMiB: 4096}},
-		Replica: "bench", AtOnce: db.WritesAtOnce, Sources: pushes{},
+		Replica: "bench", AtOnce: db.WritesAtOnce, Sources: pushes{}, Jobs: jobsOf(rows), Guards: rows,
 	})
 	if err != nil {
 		b.Fatal(err)

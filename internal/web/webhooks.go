@@ -36,13 +36,13 @@ const (
 	// deliveryTimeout is for the body to come in. GitHub gives up after 10 s.
 	deliveryTimeout = 5 * time.Second
 	// takeTimeout is for the one write that a delivery brings: with it an answer
-	// is given within a second and a half of the body.
+	// is given within four seconds of the body, and so within nine of the headers.
 	takeTimeout = 900 * time.Millisecond
 	// maxDeliveries is how many are written at once, of those that are complete and signed. Others wait for placePatience, as many as
-	// have maxWaitingBytes together: a burst of thousands is over by then. More get 503: a delivery that GitHub could not hand over is
-	// recovered later, which takes minutes.
+	// have maxWaitingBytes together: a burst of thousands is over by then, also on a busy machine. More get 503: a delivery that GitHub could
+	// not hand over is recovered later, which takes minutes.
 	maxDeliveries   = 64
-	placePatience   = 500 * time.Millisecond
+	placePatience   = 3 * time.Second
 	maxWaitingBytes = 64 << 20
 )
 
