@@ -33,7 +33,7 @@ PROTO_TOOLS := $(addprefix $(TOOLS)/,buf protoc-gen-go protoc-gen-go-grpc)
 RELEASE_TOOLS := $(addprefix $(TOOLS)/,nfpm cyclonedx-gomod ociimage)
 LINT_TOOLS := $(PROTO_TOOLS) $(addprefix $(TOOLS)/,staticcheck deadcode)
 
-.PHONY: help build man site links packages action release release-tools proto lint test test-host test-upgrade demo demo-cache run sim soak bench benchstat clean
+.PHONY: help build man site links packages action release release-tools proto lint test test-host test-upgrade demo demo-cache run sim soak bench bench-report benchstat clean
 
 help: ## say what the targets do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -112,6 +112,9 @@ soak: ## the long ones: soak tests, property tests, races repeated, fuzzing (COU
 
 bench: ## the benchmarks, in the format benchstat reads (COUNT= FLAGS=)
 	go test -run '^$$' -bench . -benchmem -timeout 30m $(if $(COUNT),-count=$(COUNT)) $(FLAGS) ./internal/bench/...
+
+bench-report: ## measure the second half of docs/performance.md again (PARTS=callers,webhooks)
+	go run ./internal/bench/report $(if $(PARTS),-parts $(PARTS))
 
 benchstat: $(TOOLS)/benchstat ## compare outputs of make bench (FILES="old.txt new.txt")
 	@benchstat $(FILES)

@@ -3,12 +3,16 @@ package bench
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/cache"
+	"github.com/remuda-ci/remuda/internal/store/sqlite/db"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
@@ -29,24 +33,94 @@ func (w *world) giveBack(ctx context.Context, run string) error {
 }
 
 // BenchmarkClaimClosedLoop: 64 callers claim, give back and claim again.
-func BenchmarkClaimClosedLoop(b *testing.B) { claimClosedLoop(b, newWorld(b)) }
+func BenchmarkClaimClosedLoop(b *testing.B) {
+	w := newWorld(b)
+	w.fill(b, 256, nil)
+	claimClosedLoop(b, w, 64)
+}
+
+// BenchmarkCallers is the same with so many callers, on the embedded store and on DynamoDB Local.
+func BenchmarkCallers(b *testing.B) {
+	stores := map[string]func(*testing.B, ...cache.Spec) *world{"sqlite": newWorld, "dynamodb": newDynamoWorld}
+	for _, name := range slices.Sorted(maps.Keys(stores)) {
+		for _, callers := range []int{1, 8, 64, 256} {
+			b.Run(fmt.Sprintf("store=%s/callers=%d", name, callers), func(b *testing.B) {
+				w := stores[name](b)
+				w.fill(b, 2*callers+8, nil)
+				claimClosedLoop(b, w, callers)
+			})
+		}
+	}
+}
+
+// BenchmarkPool is the same with 8 callers while so many hosts wait.
+func BenchmarkPool(b *testing.B) {
+	for _, n := range []int{10, 100, 1_000, 10_000, 100_000} {
+		b.Run(fmt.Sprintf("idle=%d", n), func(b *testing.B) {
+			w := newWorld(b)
+			w.fill(b, n, nil)
+			claimClosedLoop(b, w, 8)
+		})
+	}
+}
+
+// BenchmarkHistory is the same with so many events in the history, which were written by many transactions and are in the file itself.
+func BenchmarkHistory(b *testing.B) {
+	for _, n := range []int{0, 1_000_000} {
+		b.Run(fmt.Sprintf("events=%d", n), func(b *testing.B) {
+			w := newWorld(b)
+			w.fillHistory(b, n)
+			w.fill(b, 256, nil)
+			claimClosedLoop(b, w, 8)
+		})
+	}
+}
+
+// fillHistory writes events of runs that have four each, on hosts that have forty.
+func (w *world) fillHistory(b *testing.B, n int) {
+	b.Helper()
+	const each = 500
+	now := time.Now()
+	inBatches(b, n/each, func(ctx context.Context, batch int) error {
+		events := make([]lifecycle.Event, each)
+		for i := range events {
+			nth := batch*each + i
+			events[i] = lifecycle.Event{
+				At: now.Add(-time.Hour), InstanceID: fmt.Sprintf("i-%017x", uint64(nth/40)*0x9e3779b97f4a7c15>>4), Repository: repository, RunID: fmt.Sprint(10_000_000_000 + nth/4),
+				RequestID: fmt.Sprint(nth / 4), Assignment: 2, Action: lifecycle.ActionClaim, From: "idle", To: "claimed", Reason: "claimed for a run",
+			}
+		}
+		return w.store.AddEvents(ctx, events)
+	})
+	// Nothing of it is left in the log.
+	err := w.file.Read(context.Background(), "checkpoint", func(c *db.Conn) error {
+		var busy, pages, copied int64
+		return c.Get("PRAGMA wal_checkpoint(TRUNCATE)", nil, &busy, &pages, &copied)
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+}
 
 // BenchmarkClaimByCaches is the same in a pool with caches, whose hosts are chosen by what they have. All have the same.
 func BenchmarkClaimByCaches(b *testing.B) {
-	claimClosedLoop(b, newWorld(b,
+	w := newWorld(b,
 		cache.Spec{Name: "go", Paths: []string{"~/go/pkg/mod"}, Size: 1 << 30}, cache.Spec{Name: "npm", Paths: []string{"~/.npm"}, Size: 1 << 30},
-	))
+	)
+	w.fill(b, 256, nil)
+	claimClosedLoop(b, w, 64)
 }
 
-func claimClosedLoop(b *testing.B, w *world) {
-	w.fill(b, 256, nil)
+// claimClosedLoop has callers claim a host and give it back, b.N times in all.
+func claimClosedLoop(b *testing.B, w *world, callers int) {
+	b.Helper()
 	used := cpu(b)
 	var next atomic.Int64
 	var mu sync.Mutex
 	var took []time.Duration
 	var wg sync.WaitGroup
 	b.ResetTimer()
-	for range 64 {
+	for range callers {
 		wg.Go(func() {
 			for {
 				i := next.Add(1)
@@ -69,6 +143,7 @@ func claimClosedLoop(b *testing.B, w *world) {
 		})
 	}
 	wg.Wait()
+	b.StopTimer()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "claims/s")
 	b.ReportMetric(float64((cpu(b)-used).Microseconds())/1000/float64(b.N), "cpu-ms/op")
 	reportLatency(b, took)

@@ -12,7 +12,6 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
-	"github.com/remuda-ci/remuda/internal/store/sqlite"
 )
 
 // instantHosts is a store whose hosts signal at once: each write that asks
@@ -20,14 +19,15 @@ import (
 // it is Remuda's own time, without that of agents and runners.
 type instantHosts struct {
 	fleet.Store
-	file *sqlite.Store
+	// put writes the report of a host as its agent does.
+	put func(ctx context.Context, p lifecycle.Report) error
 
 	mu     sync.Mutex
 	claims []time.Time // when hosts were claimed
 }
 
 func (s *instantHosts) report(ctx context.Context, r lifecycle.Record, signal lifecycle.Signal) error {
-	err := s.file.ForHost(r.HostKey).PutReport(ctx, lifecycle.Report{
+	err := s.put(ctx, lifecycle.Report{
 		HostKey: r.HostKey, HeartbeatAt: time.Now(), Assignment: r.Assignment, Signal: signal,
 	})
 	if err != nil {

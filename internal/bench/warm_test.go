@@ -30,7 +30,7 @@ var programs = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	build := exec.Command("go", "build", "-o", bin+string(filepath.Separator),
+	build := exec.Command("go", "build", "-ldflags=-s -w", "-trimpath", "-o", bin+string(filepath.Separator),
 		"../../controld", "../../agentd", "../githubsim/cmd/standin-runner")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {

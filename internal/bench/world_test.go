@@ -9,15 +9,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/remuda-ci/remuda/internal/awstest"
 	"github.com/remuda-ci/remuda/internal/compute/memory"
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/cache"
 	queue "github.com/remuda-ci/remuda/internal/queue/memory"
 	"github.com/remuda-ci/remuda/internal/server"
+	"github.com/remuda-ci/remuda/internal/store/dynamo"
 	"github.com/remuda-ci/remuda/internal/store/sqlite"
 	"github.com/remuda-ci/remuda/internal/store/sqlite/db"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
@@ -28,7 +31,7 @@ const repository = "acme/app"
 // world is a fleet on the embedded store and queue, served over gRPC on
 // loopback.
 type world struct {
-	file   *db.DB
+	file   *db.DB // nil on DynamoDB Local
 	store  *instantHosts
 	queue  *queue.Queue
 	fleet  *fleet.Fleet
@@ -47,26 +50,45 @@ func newWorld(b *testing.B, caches ...cache.Spec) *world {
 			b.Error(err)
 		}
 	})
+	rows := sqlite.New(file)
+	w := &world{file: file, caches: caches}
+	w.begin(b, rows, rows, func(ctx context.Context, p lifecycle.Report) error { return rows.ForHost(p.HostKey).PutReport(ctx, p) }, db.WritesAtOnce)
+	return w
+}
+
+// newDynamoWorld is the same on DynamoDB Local, with the queue in memory.
+func newDynamoWorld(b *testing.B, caches ...cache.Spec) *world {
+	b.Helper()
+	rows := dynamo.New(dynamodb.NewFromConfig(awstest.Config(b, awstest.DynamoDB(b))), dynamo.Options{})
+	if _, err := rows.Ensure(b.Context(), false); err != nil {
+		b.Fatal(err)
+	}
+	w := &world{caches: caches}
+	w.begin(b, rows, rows, func(ctx context.Context, p lifecycle.Report) error { return rows.ForHost(p.HostKey).PutReport(ctx, p) }, 0)
+	return w
+}
+
+// begin serves a fleet on a store.
+func (w *world) begin(b *testing.B, rows fleet.Store, jobs fleet.JobStore, put func(context.Context, lifecycle.Report) error, atOnce int) {
+	b.Helper()
 	compute, err := memory.New(memory.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
-	rows := sqlite.New(file)
-	w := &world{file: file, store: &instantHosts{Store: rows, file: rows}, queue: queue.New(time.Now), caches: caches}
+	w.store, w.queue = &instantHosts{Store: rows, put: put}, queue.New(time.Now)
 	w.fleet, err = fleet.New(fleet.Options{
 		Store: w.store, Queue: w.queue, Compute: compute, GitHub: &offlineGitHub{},
 		Pools: map[string]fleet.Pool{"default": {
 			Name: "default", ResourceClasses: []string{"large"},
-			UsageClasses: []lifecycle.UsageClass{lifecycle.UsageOnDemand}, Policy: lifecycle.DefaultPolicy(), Caches: caches,
+			UsageClasses: []lifecycle.UsageClass{lifecycle.UsageOnDemand}, Policy: lifecycle.DefaultPolicy(), Caches: w.caches,
 		}},
 		Classes: map[string]fleet.Class{"large": {CPU: 2, MemoryMiB: 4096}},
-		Replica: "bench", AtOnce: db.WritesAtOnce, Sources: pushes{}, Jobs: jobsOf(rows), Guards: rows,
+		Replica: "bench", AtOnce: atOnce, Sources: pushes{}, Jobs: jobsOf(jobs),
 	})
 	if err != nil {
 		b.Fatal(err)
 	}
 	w.client = serve(b, w.fleet)
-	return w
 }
 
 // pushes says that each run is a push to a protected branch.

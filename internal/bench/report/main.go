@@ -1,0 +1,80 @@
+// Command report measures Remuda and writes what it found into docs/performance.md, between markers. `make bench-report` runs it, and
+// `make bench-report PARTS=callers,webhooks` measures these parts alone and leaves the others as they are.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "report:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("report", flag.ContinueOnError)
+	path := flags.String("page", "docs/performance.md", "the page to write")
+	only := flags.String("parts", "", "the parts to measure, with commas; empty: all")
+	text := flags.Bool("text", false, "measure nothing: write the sentences, without figures")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	chosen, err := choose(*only)
+	if err != nil {
+		return err
+	}
+	was, err := os.ReadFile(*path)
+	if err != nil {
+		return fmt.Errorf("read page: %w", err)
+	}
+	page := string(was)
+	var failed []error
+	for _, p := range chosen {
+		var found figures
+		var missing error
+		if began := time.Now(); !*text {
+			if found, missing = p.measure(ctx); missing != nil {
+				failed = append(failed, fmt.Errorf("measure %s: %w", p.name, missing))
+			}
+			fmt.Printf("%s took %s\n", p.name, time.Since(began).Round(time.Second))
+		}
+		if page, err = replace(page, p.name, p.render(found, missing)); err != nil {
+			return err
+		}
+	}
+	if page, err = replace(page, "machine", machine()); err != nil {
+		return err
+	}
+	if err := os.WriteFile(*path, []byte(page), 0o644); err != nil {
+		return fmt.Errorf("write page: %w", err)
+	}
+	return errors.Join(failed...)
+}
+
+// choose are the parts with these names, in the order of the page.
+func choose(names string) ([]part, error) {
+	if names == "" {
+		return parts, nil
+	}
+	var chosen []part
+	for _, name := range strings.Split(names, ",") {
+		i := slices.IndexFunc(parts, func(p part) bool { return p.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("there is no part %q", name)
+		}
+		chosen = append(chosen, parts[i])
+	}
+	return chosen, nil
+}

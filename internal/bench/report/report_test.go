@@ -1,0 +1,84 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+const page = "../../../docs/performance.md"
+
+// TestThePageHasTheShape: the page has each part as the program writes it, with a table of the part's columns or the reason why there is none.
+func TestThePageHasTheShape(t *testing.T) {
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if machine, ok := between(string(text), "machine"); !ok || !strings.Contains(machine, "Measured on ") {
+		t.Error("the page does not say on what machine")
+	}
+	for _, p := range parts {
+		got, ok := between(string(text), p.name)
+		if !ok {
+			t.Errorf("the page has no part %s", p.name)
+			continue
+		}
+		want := p.render(figures{}, nil)
+		head, _, _ := strings.Cut(want, noFigure)
+		_, tail, _ := strings.Cut(want, "yet.\n\n")
+		if !strings.HasPrefix(got, head) || !strings.HasSuffix(got, tail) {
+			t.Errorf("part %s: the sentences are not those of the program: measure it again\n%s", p.name, got)
+		}
+		middle := strings.TrimSuffix(strings.TrimPrefix(got, head), tail)
+		switch rows, table := strings.CutPrefix(middle, p.head()); {
+		case table && strings.Count(rows, "\n| ")+1 >= 1 && strings.HasPrefix(rows, "| "):
+			if strings.Contains(rows, unexplained) {
+				t.Errorf("part %s: a cost has no sentence in costs.txt:\n%s", p.name, rows)
+			}
+		case strings.HasPrefix(middle, noFigure) && len(middle) > len(noFigure)+10:
+		default:
+			t.Errorf("part %s has neither the table of the program nor the reason why:\n%s", p.name, middle)
+		}
+	}
+}
+
+func TestRender(t *testing.T) {
+	out := `goos: linux
+BenchmarkCallers/store=sqlite/callers=8-2  300  1 ns/op  990.0 claims/s  1.4 cpu-ms/op  3.3 p50-ms  19 p99-ms
+BenchmarkCallers/store=sqlite/callers=8-2  300  1 ns/op  1010 claims/s  1.6 cpu-ms/op  3.1 p50-ms  21 p99-ms
+BenchmarkCallers/store=sqlite/callers=8-2  300  1 ns/op  1000 claims/s  1.5 cpu-ms/op  3.2 p50-ms  20 p99-ms
+BenchmarkLimitCommits/writes=16-2  300  1 ns/op  5000 commits/s  0.2 cpu-ms/op
+BenchmarkLimitEcho/callers=8-2  300  1 ns/op  5000 calls/s  0.05 cpu-ms/op
+PASS
+`
+	found, err := parse(strings.NewReader(out))
+	if err != nil {
+		t.Fatal(err)
+	}
+	chosen, err := choose("callers")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := chosen[0].render(found, nil)
+	const row = "| Callers/store=sqlite/callers=8 | 1000 ± 1 % | 1.50 ± 7 % | 3.20 ± 3 % | 20.0 ± 5 % | 0.30 ms | 20 % |\n"
+	if !strings.Contains(got, row) || strings.Contains(got, "| Limit") {
+		t.Errorf("got\n%s\nwant the row\n%s", got, row)
+	}
+	replaced, err := replace("a\n"+begins("callers")+"\nold\n"+ends("callers")+"\nb\n", "callers", got)
+	if err != nil || strings.Contains(replaced, "old") || !strings.HasSuffix(replaced, ends("callers")+"\nb\n") {
+		t.Errorf("got %q, %v", replaced, err)
+	}
+	if _, err := choose("callers,none"); err == nil {
+		t.Error("a part that there is not was chosen")
+	}
+}
+
+func TestTopOf(t *testing.T) {
+	top, err := topOf("Type: cpu\n      flat  flat%   sum%        cum   cum%\n     2.31s 21.09% 21.09%      2.31s 21.09%  runtime.memmove\n     1s 9.1% 30%   2s 18%  runtime.mallocgc (inline)\n")
+	if err != nil || len(top.names) != 2 || top.values["runtime.memmove"]["%"][0] != 21.09 {
+		t.Errorf("got %v, %v", top, err)
+	}
+	if sentence, _ := explained(top, "runtime.memmove"); sentence == unexplained {
+		t.Error("it has no sentence")
+	}
+}
