@@ -33,7 +33,7 @@ PROTO_TOOLS := $(addprefix $(TOOLS)/,buf protoc-gen-go protoc-gen-go-grpc)
 RELEASE_TOOLS := $(addprefix $(TOOLS)/,nfpm cyclonedx-gomod ociimage)
 LINT_TOOLS := $(PROTO_TOOLS) $(addprefix $(TOOLS)/,staticcheck deadcode)
 
-.PHONY: help build man site links packages action release release-tools proto lint test test-host test-upgrade demo demo-cache run sim soak bench bench-report benchstat clean
+.PHONY: help build man site links packages action release release-tools proto lint test test-host test-upgrade demo demo-cache run sim soak bench bench-report benchstat mutation clean
 
 help: ## say what the targets do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -118,6 +118,11 @@ bench-report: ## measure the second half of docs/performance.md again (PARTS=cal
 
 benchstat: $(TOOLS)/benchstat ## compare outputs of make bench (FILES="old.txt new.txt")
 	@benchstat $(FILES)
+
+MUTATED := ./internal/lifecycle/... ./internal/policy/...
+mutation: ## how much of a small change of the code the tests notice (PACKAGES= TESTS= SAMPLE= SEED= OUTPUT=json)
+	@CGO_ENABLED=0 nice -n 10 go run -trimpath ./internal/mutation/cmd/mutation -equivalents internal/mutation/equivalents.txt \
+		$(if $(TESTS),-tests '$(TESTS)') $(if $(SAMPLE),-sample $(SAMPLE)) $(if $(SEED),-seed $(SEED)) $(if $(OUTPUT),-output $(OUTPUT)) $(or $(PACKAGES),$(MUTATED))
 
 clean: ## remove what was built, the pinned tools too
 	rm -rf bin .cache

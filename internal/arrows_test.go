@@ -145,6 +145,7 @@ var rooms = []room{
 		"it is the emulators' side: it sets up the SDK as the product does, and knows EC2's catalogue and the words for it"},
 	{"internal/testrun", []string{"internal/testrun/racepass"}, "it runs tests, whatever they are about"},
 	{"internal/testrun/racepass", nil, "it knows how tests are run, and nothing else"},
+	{"internal/mutation", nil, "it changes code and runs tests, whatever they are about"},
 	{"internal/gittest", nil, "it runs git, whatever for"},
 	{"internal/site", []string{"internal/retry"}, "it checks pages, and does not know what they say"},
 	{"internal/githubsim", nil, whyStandIn},
@@ -188,7 +189,7 @@ var rooms = []room{
 var common = []string{"internal/logkey", "internal/retry", "internal/safefile"}
 
 // unreachable are the rooms that no other may import, not even for a test.
-var unreachable = []string{"controld", "agentd", "remuda", "internal/demo", "internal/bench", "internal/site"}
+var unreachable = []string{"controld", "agentd", "remuda", "internal/demo", "internal/bench", "internal/mutation", "internal/site"}
 
 // testOnly are the rooms that only tests import.
 var testOnly = []string{"internal/awstest", "internal/config/inventory", "internal/githubsim/openapitest", "internal/gittest", "internal/testrun"}
