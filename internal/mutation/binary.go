@@ -42,7 +42,7 @@ func (b *binary) names(ctx context.Context) ([]string, error) {
 // rapid has property tests draw the same lives every time, as make test does, and leave it at the first that fails.
 var rapid = []string{"RAPID_SEED=1", "RAPID_SHRINKTIME=1ns", "RAPID_NOFAILFILE=true"}
 
-// failed is the line by which a test says so. The run is over then.
+// failed is the line by which a test says so, and with -test.v a part of it too. The run is over then.
 var failed = []byte("--- FAIL")
 
 // watcher ends a run once a test has failed, so that the tests beside it are not waited for.
@@ -72,7 +72,7 @@ func (b *binary) run(ctx context.Context, names []string, limit time.Duration, s
 	for i, name := range names {
 		quoted[i] = regexp.QuoteMeta(name)
 	}
-	cmd := exec.CommandContext(ctx, b.path, "-test.run", "^("+strings.Join(quoted, "|")+")$", "-test.failfast", "-test.timeout", "0")
+	cmd := exec.CommandContext(ctx, b.path, "-test.run", "^("+strings.Join(quoted, "|")+")$", "-test.failfast", "-test.v", "-test.timeout", "0")
 	cmd.Dir = b.dir
 	cmd.Env = slices.Concat(os.Environ(), rapid, []string{"TMPDIR=" + temporary}, environ)
 	w := &watcher{end: cancel}

@@ -36,7 +36,7 @@ type Options struct {
 // jobs is how many test binaries run at once.
 const jobs = 2
 
-// Run tries mutants, one after the other.
+// Run tries mutants. When its context ends, it returns the results that there are, and the context's error.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	begin := time.Now()
 	scratch, err := os.MkdirTemp("", "mutation-")
@@ -64,14 +64,19 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	}
 	tried := sample(all, o.Sample, o.Seed)
 	fmt.Fprintf(o.Progress, "%d of %d mutants, %d tests\n", len(tried), len(all), len(tests))
-	report.Results = make([]Result, len(tried))
+	results := make([]Result, len(tried))
 	each(len(tried), func(i int) {
-		report.Results[i] = o.try(ctx, tried[i], tests, scratch)
-		report.Results[i].Equivalent = same[tried[i].ID]
+		result := o.try(ctx, tried[i], tests, scratch)
+		if ctx.Err() != nil {
+			return // it was not the mutant that ended the tests
+		}
+		result.Equivalent = same[tried[i].ID]
+		results[i] = result
 		if n := i + 1; n%100 == 0 {
 			fmt.Fprintf(o.Progress, "%d mutants after %s\n", n, time.Since(begin).Round(time.Second))
 		}
 	})
+	report.Results = slices.DeleteFunc(results, func(r Result) bool { return r.Outcome == "" })
 	report.Took = time.Since(begin).Round(time.Second)
 	return report, ctx.Err()
 }

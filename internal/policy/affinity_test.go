@@ -38,7 +38,7 @@ func held(key string, mib int64) cache.Held {
 }
 
 func servedApp(r *lifecycle.Record) { r.Repository = "acme/app" }
-func dropsGo(r *lifecycle.Record)   { r.DropCaches = r.Caches }
+func dropsGo(r *lifecycle.Record)   { r.DropCaches = cache.ListOf(held(goKey, 0)) }
 func resting(r *lifecycle.Record)   { r.RestingAt = monday.Add(time.Minute) }
 func listens(r *lifecycle.Record)   { r.Standby = &lifecycle.Standby{} }
 
@@ -64,9 +64,11 @@ func TestAffinity(t *testing.T) {
 		"less by a second's part":                {cachedHost("b", servedApp, held(goKey, 25)), cachedHost("a", nil, held(goKey, 31)), nil, "it had 1 of the run's 2 caches, 25 MiB"},
 		"hot before warm":                        {cachedHost("b", listens), cachedHost("a", servedApp), nil, "no idle host had a cache of the run"},
 		"one that is dropped counts for nothing": {cachedHost("b", nil, held(npmKey, 10)), cachedHost("a", dropsGo, held(goKey, 500)), nil, "it had 1 of the run's 2 caches, 10 MiB"},
-		"a run without caches":                   {cachedHost("b", nil), cachedHost("a", nil, held(goKey, 500)), func(w *policy.Want) { w.Caches = nil }, "no cache is for such a run"},
-		"a size beyond all bounds":               {cachedHost("b", nil, held(goKey, 1<<40)), cachedHost("a", nil, held(goKey, 5)), nil, "it had 1 of the run's 2 caches, 16384.0 GiB"},
-		"others of a size beyond all ones":       {cachedHost("b", nil, held(otherKey, 5)), cachedHost("a", nil, held(otherKey, 1<<42), held("00000000000000dd", 1<<42)), nil, "no idle host had a cache of the run"},
+		"a cache behind one that is dropped": {cachedHost("b", dropsGo, held(goKey, 500), held(npmKey, 20)), cachedHost("a", nil, held(npmKey, 10)),
+			func(w *policy.Want) { w.Caches = []string{goKey, npmKey} }, "it had 1 of the run's 2 caches, 20 MiB"},
+		"a run without caches":             {cachedHost("b", nil), cachedHost("a", nil, held(goKey, 500)), func(w *policy.Want) { w.Caches = nil }, "no cache is for such a run"},
+		"a size beyond all bounds":         {cachedHost("b", nil, held(goKey, 1<<40)), cachedHost("a", nil, held(goKey, 5)), nil, "it had 1 of the run's 2 caches, 16384.0 GiB"},
+		"others of a size beyond all ones": {cachedHost("b", nil, held(otherKey, 5)), cachedHost("a", nil, held(otherKey, 1<<42), held("00000000000000dd", 1<<42)), nil, "no idle host had a cache of the run"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := wantApp()
@@ -146,6 +148,24 @@ func TestAffinityKeepsAll(t *testing.T) {
 		slices.Sort(keys)
 		if len(slices.Compact(slices.Clone(keys))) != len(idle) {
 			t.Fatalf("%d hosts in, %v out", len(idle), keys)
+		}
+	}
+}
+
+// TestTheMostThatAnyHostHad: the reason speaks of the host with the most, wherever in the order that is, and of the soonest of those.
+func TestTheMostThatAnyHostHad(t *testing.T) {
+	const later = "it had none of the run's caches; one with 40 MiB of them would have begun 7s later"
+	for name, tt := range map[string]struct {
+		idle []lifecycle.Record
+		want string
+	}{
+		"in the middle": {[]lifecycle.Record{cachedHost("a", listens), cachedHost("b", resting, held(goKey, 40)), cachedHost("c", resting)}, later},
+		"the last":      {[]lifecycle.Record{cachedHost("a", listens), cachedHost("b", resting, held(goKey, 40))}, later},
+		"two have it": {[]lifecycle.Record{cachedHost("a", listens), cachedHost("b", nil, held(goKey, 1)), cachedHost("c", resting, held(goKey, 1))},
+			"it had none of the run's caches; one with 1 MiB of them would have begun 5s later"},
+	} {
+		if got := policy.Affinity(wantApp(), tt.idle)[0].Reason.String(); got != tt.want {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
 		}
 	}
 }

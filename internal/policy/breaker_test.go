@@ -74,3 +74,19 @@ func TestSpotBreakerAfterAClockThatIsAhead(t *testing.T) {
 		t.Errorf("it is open until %s, want %s", b.OpenUntil, want)
 	}
 }
+
+// Whether an interruption changes the row is what decides if it is written.
+func TestWhatChangesABreaker(t *testing.T) {
+	now := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
+	p := policy.SpotBreaker{Interruptions: 2, Within: time.Minute, Pause: time.Minute}
+	b, changed := p.Heard(breaker.Row{}, "a", now)
+	if !changed || len(b.Interruptions) != 1 {
+		t.Errorf("the first host changes it: %t, %+v", changed, b)
+	}
+	if again, changed := p.Heard(b, "a", now); changed || len(again.Interruptions) != 1 {
+		t.Errorf("the same host changes it: %t, %+v", changed, again)
+	}
+	if off, changed := (policy.SpotBreaker{}).Heard(b, "c", now); changed || len(off.Interruptions) != 1 {
+		t.Errorf("it changes without a breaker: %t, %+v", changed, off)
+	}
+}

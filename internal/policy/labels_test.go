@@ -163,6 +163,7 @@ func TestRunLabels(t *testing.T) {
 		{"a class in another case", []string{run, "Remuda-Memory-Large"}, []string{"Remuda-Memory-Large"}, "memory-large", true},
 		{"other labels stay as they are", []string{"GPU", run, "linux", "X64", "arm64", "Remuda"}, []string{"GPU", "linux", "X64", "arm64", "Remuda"}, "", true},
 		{"each once", []string{run, "gpu", "GPU", run}, []string{"gpu"}, "", true},
+		{"labels behind one that was named", []string{run, "gpu", "GPU", "arm64"}, []string{"gpu", "arm64"}, "", true},
 		{"the same class twice", []string{run, "remuda-large", "remuda-Large"}, []string{"remuda-large"}, "large", true},
 		{"two classes", []string{run, "remuda-large", "remuda-xlarge"}, []string{"remuda-large", "remuda-xlarge"}, "", true},
 		{"no name of a class", []string{run, "remuda-"}, []string{"remuda-"}, "", true},

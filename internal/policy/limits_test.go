@@ -2,6 +2,8 @@ package policy_test
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
@@ -61,5 +63,61 @@ func TestFullNamesNobodyElse(t *testing.T) {
 		"run 2 has 4, run 5 has 3, run 1 has 2, run 4 has 2, run 0 has 1, 2 more runs of acme/app have 2, others have 4"
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestLimitsThatAreOn(t *testing.T) {
+	for _, tt := range []struct {
+		limits policy.Limits
+		on     bool
+		of     []string // the keys of the limits on a run
+	}{
+		{policy.Limits{}, false, nil},
+		{policy.Limits{HostsPerRepository: 1}, true, []string{"limits.hosts_per_repository"}},
+		{policy.Limits{HostsPerOwner: 1}, true, []string{"limits.hosts_per_owner"}},
+		{policy.Limits{HostsPerRepository: 1, HostsPerOwner: 1}, true, []string{"limits.hosts_per_repository", "limits.hosts_per_owner"}},
+	} {
+		var of []string
+		for _, l := range tt.limits.Of("acme/app") {
+			of = append(of, l.Key)
+		}
+		if on := tt.limits.On(); on != tt.on || !slices.Equal(of, tt.of) {
+			t.Errorf("%+v: on %t with %v, want %t with %v", tt.limits, on, of, tt.on, tt.of)
+		}
+	}
+}
+
+func TestALimitBelowTheMinimum(t *testing.T) {
+	limits := policy.Limits{HostsPerRepository: 3, HostsPerOwner: 2}.Of("acme/app")
+	for minimum, want := range map[int]string{2: "", 3: "limits.hosts_per_owner", 4: "limits.hosts_per_repository"} {
+		got, found := policy.BelowMinimum(lifecycle.Request{Spec: lifecycle.Spec{MinimumCount: minimum}}, limits)
+		if got.Key != want || found != (want != "") {
+			t.Errorf("a minimum of %d: %q (%t), want %q", minimum, got.Key, found, want)
+		}
+	}
+}
+
+// The sentence says how many are left, and names no runs or others where there are none.
+func TestReasonsOfLimits(t *testing.T) {
+	owner, pool := policy.Limits{HostsPerOwner: 3}.Of("acme/app")[0], policy.PoolLimit("tiny", 3)
+	for name, tt := range map[string]struct {
+		limit policy.Limit
+		has   []ledger.Reservation
+		needs int
+		want  string
+	}{
+		"none is left":     {owner, []ledger.Reservation{entry("acme/app", "7", 3)}, 1, "acme 3 hosts at once, and none is left: run 7 has 3"},
+		"as many are left": {owner, []ledger.Reservation{entry("acme/lib", "7", 1)}, 2, "acme 3 hosts at once, and 2 are left: others have 1"},
+		"fewer are left":   {owner, []ledger.Reservation{entry("acme/lib", "7", 2)}, 2, "acme 3 hosts at once, and 1 is left where 2 are needed: others have 2"},
+		"others before it": {owner, []ledger.Reservation{entry("acme/lib", "7", 1), entry("acme/app", "8", 1), entry("acme/app", "9", 1)}, 1,
+			"and none is left: run 8 has 1, run 9 has 1, others have 1"},
+		"nothing is reserved": {owner, nil, 4, "and 3 are left where 4 are needed: no host is reserved"},
+		"of a pool": {pool, []ledger.Reservation{entry("acme/app", "7", 2), entry("acme/lib", "8", 1)}, 1,
+			"tiny 3 hosts at once, and none is left: for run 7 2 were launched, for others 1"},
+	} {
+		got := policy.Quota{Limit: tt.limit, Ledger: ledger.Quota{Reservations: tt.has}}.Reason(lifecycle.Request{Repository: "acme/app"}, tt.needs)
+		if !strings.HasSuffix(got, tt.want) {
+			t.Errorf("%s: %q, want the end %q", name, got, tt.want)
+		}
 	}
 }

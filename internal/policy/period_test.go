@@ -41,6 +41,8 @@ func TestPeriodHolds(t *testing.T) {
 		"the day of the month alone":   {"* * 13 * *", "", []string{"2026-01-13T00:00:00Z"}, []string{"2026-01-02T00:00:00Z"}},
 		"29 February":                  {"* * 29 2 *", "", []string{"2028-02-29T12:00:00Z", "2000-02-29T12:00:00Z"}, []string{"2026-02-28T12:00:00Z", "2026-03-01T12:00:00Z", "2100-03-01T12:00:00Z"}},
 		"the fifth Friday of February": {"* * * 2 FRI#5", "", []string{"2036-02-29T12:00:00Z"}, []string{"2028-02-29T12:00:00Z"}},
+		"the first of all":             {"0 0 0 1 1 0", "", []string{"2026-01-01T00:00:00Z"}, []string{"2026-01-01T00:00:01Z"}},
+		"the last of all":              {"59 59 23 31 12 *", "", []string{"2026-12-31T23:59:59Z"}, []string{"2026-12-31T23:59:58Z"}},
 		"blanks":                       {" \t*  * * *\t* ", "", []string{"2026-01-01T00:00:00Z"}, nil},
 
 		"a zone": {"* 9-17 * * 1-5", "Europe/Amsterdam", []string{"2026-01-05T08:00:00Z", "2026-01-05T16:59:59Z", "2026-07-06T07:00:00Z"},
@@ -103,7 +105,10 @@ func TestWrongPeriods(t *testing.T) {
 		"an unknown name":     {"* * * * FRY", "", 1, "", `cron: day of week FRY: must be 0 to 7, or SUN to SAT`},
 		"an unknown letter":   {"* * * * 5L", "", 1, "", `cron: day of week 5L: must be 0 to 7, or SUN to SAT`},
 		"second 75":           {"75 * * * * *", "", 1, "", `cron: second 75: must be 0 to 59`},
+		"the last minute":     {"L * * * *", "", 1, "", `cron: minute L: must be 0 to 59`},
 		"an unknown month":    {"* * * JAM *", "", 1, "", `cron: month JAM: must be 1 to 12, or JAN to DEC`},
+		"the least before it": {"0 24 1 1 0", "", 1, "", `cron: hour 24: must be 0 to 23`},
+		"the most before it":  {"59 23 31 12 8", "", 1, "", `cron: day of week 8: must be 0 to 7, or SUN to SAT`},
 		"the end of a range":  {"* 9-25 * * *", "", 1, "", `cron: hour 25: must be 0 to 23`},
 		"all of it": {"61 * * * *", "Mars/Base", -1, "fattest_first", `cron: minute 61: must be 0 to 59; ` +
 			`time_zone: "Mars/Base" is no time zone; write a name of the IANA database, as Europe/Amsterdam; ` +
@@ -191,6 +196,9 @@ func TestPeriodsThatCoverOthers(t *testing.T) {
 		{"* * L * *", "", "* 9 L * *", "", true},
 		{"* * L * *", "", "* 9 31 * *", "", false},
 		{"* * * * FRI#3", "", "* * * * FRI#2", "", false},
+		{"* * * * FRI#3", "", "* * * * FRI#3", "", true},
+		{"* * 1-7 * 1-5", "", "* * L * 1-5", "", false},
+		{"* * L * 1-5", "", "* * L * 1-6", "", false},
 		{"0 * * * * *", "", "* * * * *", "", false},
 		{"* * 8 * * *", "", "* 8 * * *", "", true},
 		{"*/10 * * * *", "", "*/20 * * * *", "", true},

@@ -60,6 +60,31 @@ func TestRegistrationsOfWhoGoes(t *testing.T) {
 	}
 }
 
+// The last word of an agent was that its job runs. GitHub has no job on it, so that word is not taken back by a runner that is offline.
+func TestABusyAgentThatIsSilent(t *testing.T) {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	yes, long := true, now.Add(-time.Hour)
+	host := policy.Candidate{InstanceID: "i-1", LaunchedAt: long, Owner: "acme", Scope: "org", OS: "linux", AgentBusy: &yes, AgentSeenAt: long}
+	for _, tt := range []struct {
+		busy bool
+		want lifecycle.Action
+	}{{false, lifecycle.ActionKeep}, {true, lifecycle.ActionMarkOrphan}} {
+		listed := []policy.Runner{{ID: 1, Name: "remuda-1-i-1", Owner: "acme", Status: "offline", OfflineSince: long, Busy: tt.busy}}
+		got := policy.ScaleDown{}.DecideOwner([]policy.Candidate{host}, listed, policy.Period{}, now)
+		if got[0].Action != tt.want {
+			t.Errorf("a runner that is offline, busy %t: %s (%s), want %s", tt.busy, got[0].Action, got[0].Reason, tt.want)
+		}
+	}
+}
+
+// A runner may be called as its host is, and nothing else.
+func TestARunnerWithTheNameOfItsHost(t *testing.T) {
+	got := policy.ByHost([]policy.Candidate{{InstanceID: "i-1"}}, []policy.Runner{{ID: 1, Name: "i-1"}, {ID: 2, Name: "-1"}, {ID: 3, Name: "i-12"}})
+	if want := map[string][]policy.Runner{"i-1": {{ID: 1, Name: "i-1"}}}; !cmp.Equal(want, got) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
 // Ten thousand hosts of one owner are no more than a moment's work.
 func BenchmarkOwner(b *testing.B) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)

@@ -146,3 +146,18 @@ func TestScaleOverManyChecks(t *testing.T) {
 		}
 	})
 }
+
+// Where one job for each runner is all that may wait, there are as many runners as jobs.
+func TestOneJobForEachRunner(t *testing.T) {
+	t.Parallel()
+	p := policy.ServicePolicy{Maximum: 4, BacklogPerRunner: 1, IdleChecks: 5}
+	for queued, want := range map[int]int{1: 1, 3: 3, 4: 4, 9: 4} {
+		if got := p.Scale(policy.ServiceFacts{Queued: some(queued), Busy: some(0)}); got.Desired != want {
+			t.Errorf("%d jobs wait: %d runners, want %d", queued, got.Desired, want)
+		}
+	}
+	full := p.Scale(policy.ServiceFacts{Desired: 4, Running: 4, Queued: some(4), Busy: some(4)})
+	if full.Code != lifecycle.ReasonJobsWaiting || full.Reason != "4 jobs wait for 4 runners, within 1 for each" {
+		t.Errorf("as many wait as may: %s: %s", full.Code, full.Reason)
+	}
+}

@@ -53,3 +53,16 @@ func TestLater(t *testing.T) {
 		t.Errorf("the snapshot itself has changed: %+v", s.Instances[0])
 	}
 }
+
+// A host whose owner is not known may be on any list of runners, so its runner is looked for on all of them.
+func TestAHostWithoutAnOwner(t *testing.T) {
+	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	s := policy.Snapshot{
+		Now:       noon,
+		Instances: []policy.SnapshotInstance{{State: "running", Candidate: policy.Candidate{InstanceID: "i-1", Orphan: true, LaunchedAt: noon.Add(-time.Hour)}}},
+		Runners:   []policy.SnapshotRunner{{Listed: true, Runner: policy.Runner{ID: 7, Name: "remuda-1-i-1", Owner: "acme", Status: "online", Busy: true}}},
+	}
+	if got := s.Plan(); len(got) != 1 || got[0].Action == lifecycle.ActionTerminate || got[0].Action == policy.ActionDeregisterAndTerminate {
+		t.Errorf("it is busy by a list, and ends: %+v", got)
+	}
+}

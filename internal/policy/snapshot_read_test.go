@@ -282,3 +282,39 @@ func TestWhatFollowsManyProblemsIsNotRead(t *testing.T) {
 		})
 	}
 }
+
+// Brackets in a text are text, wherever it stands.
+func TestBracketsInTexts(t *testing.T) {
+	s, err := policy.ParseSnapshot([]byte(`{"fleet": {"a": "]}", "b": ["{[\"]"]}, "now": "2026-01-01T12:00:00Z",
+		"instances": [{"instance_id": "}]", "state": "running"}, {"instance_id": "i-2", "state": "running"}]}`))
+	if err != nil || len(s.Instances) != 2 || s.Instances[0].InstanceID != "}]" || string(s.Fleet) != `{"a": "]}", "b": ["{[\"]"]}` {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
+// What is just within the bounds is read.
+func TestSnapshotWithinItsBounds(t *testing.T) {
+	text := func(now, period, instance string) string {
+		return fmt.Sprintf(`{"now": %q, "policy": {"idle_confirmation_seconds": %s, "idle": [{"cron": "* * * * *", "idle_count": 2147483647}]},
+			"instances": [{"instance_id": "i-1", "state": "running", "github_runner_id": %s}]}`, now, period, instance)
+	}
+	for name, data := range map[string]string{
+		"the first year":       text("0001-01-01T00:00:01Z", "0", "1"),
+		"the last year":        text("9999-12-31T23:59:59Z", "0", "1"),
+		"the longest duration": text("2026-01-01T12:00:00Z", "3153600000", "1"),
+		"an id as a text":      text("2026-01-01T12:00:00Z", "0", `"1"`),
+		"the most bytes":       strings.Repeat(" ", policy.MaxSnapshot-len(text("2026-01-01T12:00:00Z", "0", "1"))) + text("2026-01-01T12:00:00Z", "0", "1"),
+	} {
+		if _, err := policy.ParseSnapshot([]byte(data)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, data := range map[string]string{
+		"no time at all":          text("0001-01-01T00:00:00Z", "0", "1"),
+		"longer than the longest": text("2026-01-01T12:00:00Z", "3153600001", "1"),
+	} {
+		if _, err := policy.ParseSnapshot([]byte(data)); err == nil {
+			t.Errorf("%s is read", name)
+		}
+	}
+}

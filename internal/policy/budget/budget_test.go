@@ -85,3 +85,12 @@ func TestAgainst(t *testing.T) {
 		t.Errorf("another repository of the owner has used all: %+v", u)
 	}
 }
+
+func TestDefaultsOfABudget(t *testing.T) {
+	t.Parallel()
+	b := budget.Budget{Owner: "acme", Dollars: 10}
+	b.SetDefaults()
+	if want := (budget.Budget{Owner: "acme", Dollars: 10, WarnPercent: 80}); b != want {
+		t.Errorf("%+v, want %+v", b, want)
+	}
+}

@@ -175,3 +175,70 @@ func TestRefused(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// TestMakes: one replica makes a check run, and another only once that has had its time.
+func TestMakes(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		open []checkrun.Check
+		want bool
+	}{
+		"there is none":                 {nil, true},
+		"there is one of another run":   {[]checkrun.Check{{Repository: "acme/app", RunID: "2", ID: 7}}, true},
+		"there is one":                  {[]checkrun.Check{{Repository: "acme/app", RunID: "1", ID: 7}}, false},
+		"another replica is making it":  {[]checkrun.Check{{Repository: "acme/app", RunID: "1", TriedAt: now.Add(1 - time.Minute)}}, false},
+		"another replica was making it": {[]checkrun.Check{{Repository: "acme/app", RunID: "1", TriedAt: now.Add(-time.Minute)}}, true},
+		"GitHub took none":              {[]checkrun.Check{{Repository: "acme/app", RunID: "1", TriedAt: now.Add(1 - time.Hour), Refused: true}}, false},
+		"there is one, and it is old":   {[]checkrun.Check{{Repository: "acme/app", RunID: "1", ID: 7, TriedAt: now.Add(-24 * time.Hour)}}, false},
+	} {
+		if got := checks.Makes(checkrun.Table{Open: c.open}, "acme/app", "1", now); got != c.want {
+			t.Errorf("%s: %t, want %t", name, got, c.want)
+		}
+	}
+}
+
+// TestAnUpdateIsNotRepeated: the row has what the check run says now, in whatever order the waits are listed.
+func TestAnUpdateIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	first, second := waits("1", "build", 4*time.Minute), waits("1", "test", 4*time.Minute)
+	table := checkrun.Table{}.With(checkrun.Check{Repository: "acme/app", RunID: "1", ID: 7, Shown: "of before"})
+	steps := checks.Steps(table, []checks.Wait{first, second}, false, after, now)
+	if len(steps) != 1 || steps[0].Action != checks.Update {
+		t.Fatalf("%v", taken(steps))
+	}
+	given := []checks.Wait{second, first}
+	if again := checks.Steps(table.With(steps[0].Check), given, false, after, now.Add(time.Hour)); len(again) > 0 {
+		t.Errorf("again: %v", taken(again))
+	}
+}
+
+// TestStepsLeaveTheirInput: the list of what waits is the caller's, in its order.
+func TestStepsLeaveTheirInput(t *testing.T) {
+	t.Parallel()
+	given := []checks.Wait{waits("1", "young", time.Minute), waits("1", "old", time.Hour)}
+	checks.Steps(checkrun.Table{}, given, false, after, now)
+	if given[0].Job != "young" {
+		t.Error("the waits are in another order now")
+	}
+}
+
+// TestNothingIsLeftOut: a summary has as many names and reasons as it may, and does not say that there are more.
+func TestNothingIsLeftOut(t *testing.T) {
+	t.Parallel()
+	var list []checks.Wait
+	for i := range 14 {
+		w := waits("1", fmt.Sprint("test ", i), 5*time.Minute)
+		if i > 4 { // five of the first reason, and one of each of nine others
+			w.Why.Text = fmt.Sprint("reason ", i)
+		}
+		list = append(list, w)
+	}
+	got := checks.Steps(checkrun.Table{}, list, false, after, now)[0].Content
+	if strings.Contains(got.Summary, "more") || strings.Contains(got.Summary, "other reason") || !strings.Contains(got.Summary, "reason 13") || !strings.Contains(got.Summary, "test 4`") {
+		t.Error(got.Summary)
+	}
+	exactly := lifecycle.Because(lifecycle.ReasonNotServed, "%s", strings.Repeat("x", 120))
+	if title := checks.Refused(exactly).Title; title != exactly.Text {
+		t.Errorf("a title of 120 characters is cut: %s", title)
+	}
+}

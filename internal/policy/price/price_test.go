@@ -33,7 +33,8 @@ func TestPrices(t *testing.T) {
 		{"local", "on-demand", "", 0, false},
 		{"m7g.nano", "on-demand", "us-east-1", none, false}, {"m7g.metal", "on-demand", "us-east-1", none, false},
 		{"p5.48xlarge", "on-demand", "us-east-1", none, false}, {"m7g.1xlarge", "on-demand", "us-east-1", none, false},
-		{"m7g.x", "on-demand", "us-east-1", none, false}, {"", "on-demand", "us-east-1", none, false}, {"m7g", "spot", "us-east-1", none, true},
+		{"m7g.64xlarge", "on-demand", "us-east-1", 0.0816 * 128, false}, {"m7g.65xlarge", "on-demand", "us-east-1", none, false},
+		{"m7g.4", "on-demand", "us-east-1", none, false}, {"m7g.x", "on-demand", "us-east-1", none, false}, {"", "on-demand", "us-east-1", none, false}, {"m7g", "spot", "us-east-1", none, true},
 	} {
 		got, rough, ok := price.List{Own: own, SpotShare: 0.5, Region: tt.region}.Of(tt.kind, tt.usage)
 		if ok == math.IsNaN(tt.want) || ok && math.Abs(got-tt.want) > 1e-9 || rough != tt.rough {

@@ -81,6 +81,7 @@ func TestRunnerWarning(t *testing.T) {
 		{"over", "2.330.0", ends, "runner 2.330.0 gets no jobs since 2026-04-09" + remedy},
 		{"long over", "2.330.0", ends.AddDate(1, 0, 0), "runner 2.330.0 gets no jobs since 2026-04-09" + remedy},
 		{"as its tag, elsewhere", "v2.330.0", ends.In(time.FixedZone("", 14*3600)), "runner 2.330.0 gets no jobs since 2026-04-09" + remedy},
+		{"two releases back", "2.9.0", ends, "runner 2.9.0 gets no jobs since 2026-02-04" + remedy},
 		{"the newest", "2.331.1", ends.AddDate(9, 0, 0), ""},
 		{"no version", "2.330.0\n", ends, ""},
 	} {

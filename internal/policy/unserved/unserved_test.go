@@ -83,3 +83,27 @@ func TestTheNearestOfThoseThatBeginAlike(t *testing.T) {
 		}
 	}
 }
+
+// Two labels of one pool that begin alike are no beginning of the other's.
+func TestBeginningsOfOnePool(t *testing.T) {
+	pool := func(labels ...string) unserved.Pool {
+		return unserved.Pool{PoolLabels: policy.PoolLabels{Own: labels}, Repositories: []string{"acme/*"}}
+	}
+	pools := map[string]unserved.Pool{"a": pool("ci-small", "gpu-fast", "ci-large"), "b": pool("gpu-slow")}
+	for label, want := range map[string]bool{"ci-extraordinary": false, "gpu-extraordinary": true} {
+		if why := unserved.Why(lifecycle.WorkflowJob{Repository: "acme/app", Labels: []string{label}}, pools); why.Expected != want {
+			t.Errorf("%s: got %+v", label, why)
+		}
+	}
+}
+
+// Every fourth letter may differ, and not more: a label of eight may have two wrong ones.
+func TestHowManyLettersMayDiffer(t *testing.T) {
+	pools := map[string]unserved.Pool{"a": {PoolLabels: policy.PoolLabels{Own: []string{"builders"}}, Repositories: []string{"acme/*"}}}
+	for label, want := range map[string]bool{"builders": false, "builderz": true, "builderzz": true, "builderzzz": false} {
+		why := unserved.Why(lifecycle.WorkflowJob{Repository: "acme/app", Labels: []string{label}}, pools)
+		if got := strings.Contains(why.Text, "did you mean builders"); got != want {
+			t.Errorf("%s: %t, want %t: %+v", label, got, want, why)
+		}
+	}
+}

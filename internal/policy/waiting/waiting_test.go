@@ -92,6 +92,25 @@ func TestWhyAJobWaits(t *testing.T) {
 				f.Request = request(func(q *lifecycle.Request) { q.Taken = []lifecycle.Taken{{InstanceID: "i-1"}} })
 			}, lifecycle.ReasonWaitingForRegistration, "host i-1 is on its way", "GitHub gives",
 		},
+		"all of its hosts are taken, whatever the request has found before": {
+			func(f *waiting.Facts) {
+				f.Open = []slots.Slot{slot(5, 7, acme)}
+				f.Request = request(func(q *lifecycle.Request) {
+					q.Taken, q.QuotaReason, q.Shortage = []lifecycle.Taken{{InstanceID: "i-1"}}, "it was full", "it was short"
+				})
+			}, lifecycle.ReasonWaitingForRegistration, "host i-1 is on its way", "GitHub gives",
+		},
+		"a request that has taken none": {
+			func(f *waiting.Facts) {
+				f.Open, f.Request = []slots.Slot{slot(5, 7, acme)}, request(func(*lifecycle.Request) {})
+			}, lifecycle.ReasonRequestOpen, "", "pool or launched",
+		},
+		"far behind, in a line that is not known": {
+			func(f *waiting.Facts) { f.Open, f.Place, f.Before = []slots.Slot{slot(5, 8, acme)}, 0, 0 }, lifecycle.ReasonJobWaiting, "", "",
+		},
+		"a full pool, the second in line": {
+			func(f *waiting.Facts) { f.Open, f.Place, f.Before = full, 2, 1 }, lifecycle.ReasonPoolFull, "", "when one of them is free, after the job before it.",
+		},
 		"listening": {
 			func(f *waiting.Facts) {
 				s := slot(5, 7, acme)
@@ -161,6 +180,8 @@ func TestTheLine(t *testing.T) {
 		"the 2nd of 3":             {Place: 2, Listed: 3},
 		"the 3rd of 3":             {Place: 3, Listed: 3},
 		"the 11th of 12":           {Place: 11, Listed: 12},
+		"the 13th of 14":           {Place: 13, Listed: 14},
+		"the 14th of 14":           {Place: 14, Listed: 14},
 		"the 23rd of more than 40": {Place: 23, Listed: 40, More: true},
 		"the 1st of more than 1":   {Place: 1, Listed: 1, More: true},
 		"behind 1000 others":       {Listed: 1000, More: true},

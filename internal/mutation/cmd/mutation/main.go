@@ -37,7 +37,7 @@ func run(ctx context.Context, args []string) error {
 	}
 	o.Patterns, o.Tests = flags.Args(), strings.Fields(*tests)
 	if len(o.Patterns) == 0 {
-		return errors.New("no packages are named, such as ./internal/policy/...")
+		return errors.New("name packages: ./internal/policy/... is those of policy")
 	}
 	if *output != "table" && *output != "json" {
 		return fmt.Errorf("-output is table or json, and not %q", *output)
@@ -47,15 +47,15 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	report, err := mutation.Run(ctx, o)
-	if err != nil {
+	if report == nil {
 		return err
 	}
 	if *output == "json" {
 		encoder := json.NewEncoder(os.Stdout)
 		encoder.SetIndent("", "  ")
-		return encoder.Encode(report)
+		return errors.Join(err, encoder.Encode(report))
 	}
-	return report.Print(os.Stdout)
+	return errors.Join(err, report.Print(os.Stdout))
 }
 
 func read(path string) ([]mutation.Equivalent, error) {
