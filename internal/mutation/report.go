@@ -34,6 +34,8 @@ type Report struct {
 	Sample int           `json:"sample,omitempty"`
 	Seed   uint64        `json:"seed,omitempty"`
 	Took   time.Duration `json:"took_ns"`
+	// Unfinished: the run was ended before all of them were tried.
+	Unfinished bool `json:"unfinished,omitempty"`
 	// Results are those of the mutants that were tried, in the order of the code.
 	Results []Result `json:"results"`
 	// LeftOut are the tests that fail without a mutant.
@@ -108,8 +110,11 @@ func (r *Report) Print(w io.Writer) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	if len(r.Results) < r.Found {
-		low, high := r.Total().Interval()
+	low, high := r.Total().Interval()
+	switch {
+	case r.Unfinished:
+		fmt.Fprintf(w, "\nnot finished: these are the first %d of %d mutants\n", len(r.Results), r.Found)
+	case len(r.Results) < r.Found:
 		fmt.Fprintf(w, "\na sample of %d of %d mutants, seed %d: without equivalents %.1f to %.1f %% with 95 %%\n", len(r.Results), r.Found, r.Seed, 100*low, 100*high)
 	}
 	fmt.Fprintf(w, "\ntook %s\n", r.Took)

@@ -77,6 +77,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		}
 	})
 	report.Results = slices.DeleteFunc(results, func(r Result) bool { return r.Outcome == "" })
+	report.Unfinished = len(report.Results) < len(tried)
 	report.Took = time.Since(begin).Round(time.Second)
 	return report, ctx.Err()
 }

@@ -26,48 +26,64 @@ func TestValidate(t *testing.T) {
 		change func(*cache.Spec)
 		want   string // part of the error; empty: none
 	}{
-		"sound":                     {nil, ""},
-		"the defaults":              {func(s *cache.Spec) { s.Scope, s.From, s.Keep = "", nil, 0 }, ""},
-		"scope of the owner":        {func(s *cache.Spec) { s.Scope = cache.ScopeOwner }, ""},
-		"no name":                   {func(s *cache.Spec) { s.Name = "" }, "name"},
-		"a digit first":             {func(s *cache.Spec) { s.Name = "7zip" }, "name"},
-		"upper case":                {func(s *cache.Spec) { s.Name = "Go" }, "name"},
-		"a slash":                   {func(s *cache.Spec) { s.Name = "a/b" }, "name"},
-		"a line":                    {func(s *cache.Spec) { s.Name = "go\n" }, "name"},
-		"32 characters":             {func(s *cache.Spec) { s.Name = strings.Repeat("a", 32) }, ""},
-		"33 characters":             {func(s *cache.Spec) { s.Name = strings.Repeat("a", 33) }, "name"},
-		"of files":                  {func(s *cache.Spec) { s.Holds = cache.HoldsFiles }, ""},
-		"of tools":                  {func(s *cache.Spec) { s.Holds, s.Paths = cache.HoldsTools, nil }, ""},
-		"of tools, with a path":     {func(s *cache.Spec) { s.Holds = cache.HoldsTools }, "leave them out"},
-		"of actions":                {func(s *cache.Spec) { s.Holds, s.Paths = cache.HoldsActions, nil }, ""},
-		"of docker":                 {func(s *cache.Spec) { s.Holds, s.Paths = cache.HoldsDocker, nil }, ""},
-		"of docker, with a path":    {func(s *cache.Spec) { s.Holds = cache.HoldsDocker }, "leave them out"},
-		"of what there is not":      {func(s *cache.Spec) { s.Holds = "images" }, "holds"},
-		"no path":                   {paths(), "paths"},
-		"nine paths":                {paths("~/a", "~/b", "~/c", "~/d", "~/e", "~/f", "~/g", "~/h", "~/i"), "paths"},
-		"an absolute path":          {paths("/etc"), "~/"},
-		"the home itself":           {paths("~/"), "~/"},
-		"another user's home":       {paths("~root/x"), "~/"},
-		"up":                        {paths("~/a/../../x"), "clean"},
-		"a dot":                     {paths("~/./a"), "clean"},
-		"a final slash":             {paths("~/a/"), "clean"},
-		"two slashes":               {paths("~//a"), "clean"},
-		"a line in a path":          {paths("~/a\nb"), "character"},
-		"a comma, as of a mount":    {paths("~/a,b"), "character"},
-		"a path that is no text":    {paths("~/\xff"), "character"},
-		"a long path":               {paths("~/" + strings.Repeat("a", 255)), "longer"},
-		"one inside another":        {paths("~/go", "~/go/pkg"), "inside"},
-		"the same twice":            {paths("~/go", "~/go"), "inside"},
-		"the beginning of a name":   {paths("~/go", "~/gopher"), ""},
-		"no size":                   {func(s *cache.Spec) { s.Size = 0 }, "size"},
-		"too large":                 {func(s *cache.Spec) { s.Size = cache.MaxSize + 1 }, "size"},
-		"a scope that there is not": {func(s *cache.Spec) { s.Scope = "fleet" }, "scope"},
-		"kept for a minute":         {func(s *cache.Spec) { s.Keep = time.Minute }, "keep"},
-		"kept for a year":           {func(s *cache.Spec) { s.Keep = 365 * 24 * time.Hour }, "keep"},
-		"negative keep":             {func(s *cache.Spec) { s.Keep = -time.Hour }, "keep"},
-		"an empty pattern":          {func(s *cache.Spec) { s.From = []string{""} }, "from"},
-		"a line in a pattern":       {func(s *cache.Spec) { s.From = []string{"main\n"} }, "from"},
-		"17 patterns":               {func(s *cache.Spec) { s.From = make([]string, 17) }, "from"},
+		"sound":                      {nil, ""},
+		"the defaults":               {func(s *cache.Spec) { s.Scope, s.From, s.Keep = "", nil, 0 }, ""},
+		"scope of the owner":         {func(s *cache.Spec) { s.Scope = cache.ScopeOwner }, ""},
+		"no name":                    {func(s *cache.Spec) { s.Name = "" }, "name"},
+		"a digit first":              {func(s *cache.Spec) { s.Name = "7zip" }, "name"},
+		"upper case":                 {func(s *cache.Spec) { s.Name = "Go" }, "name"},
+		"a slash":                    {func(s *cache.Spec) { s.Name = "a/b" }, "name"},
+		"a line":                     {func(s *cache.Spec) { s.Name = "go\n" }, "name"},
+		"32 characters":              {func(s *cache.Spec) { s.Name = strings.Repeat("a", 32) }, ""},
+		"33 characters":              {func(s *cache.Spec) { s.Name = strings.Repeat("a", 33) }, "name"},
+		"of files":                   {func(s *cache.Spec) { s.Holds = cache.HoldsFiles }, ""},
+		"of tools":                   {func(s *cache.Spec) { s.Holds, s.Paths = cache.HoldsTools, nil }, ""},
+		"of tools, with a path":      {func(s *cache.Spec) { s.Holds = cache.HoldsTools }, "leave them out"},
+		"of actions":                 {func(s *cache.Spec) { s.Holds, s.Paths = cache.HoldsActions, nil }, ""},
+		"of docker":                  {func(s *cache.Spec) { s.Holds, s.Paths = cache.HoldsDocker, nil }, ""},
+		"of docker, with a path":     {func(s *cache.Spec) { s.Holds = cache.HoldsDocker }, "leave them out"},
+		"of what there is not":       {func(s *cache.Spec) { s.Holds = "images" }, "holds"},
+		"no path":                    {paths(), "paths"},
+		"nine paths":                 {paths("~/a", "~/b", "~/c", "~/d", "~/e", "~/f", "~/g", "~/h", "~/i"), "paths"},
+		"an absolute path":           {paths("/etc"), "~/"},
+		"the home itself":            {paths("~/"), "~/"},
+		"another user's home":        {paths("~root/x"), "~/"},
+		"up":                         {paths("~/a/../../x"), "clean"},
+		"a dot":                      {paths("~/./a"), "clean"},
+		"a final slash":              {paths("~/a/"), "clean"},
+		"two slashes":                {paths("~//a"), "clean"},
+		"a line in a path":           {paths("~/a\nb"), "character"},
+		"a comma, as of a mount":     {paths("~/a,b"), "character"},
+		"a path that is no text":     {paths("~/\xff"), "character"},
+		"a long path":                {paths("~/" + strings.Repeat("a", 255)), "longer"},
+		"one inside another":         {paths("~/go", "~/go/pkg"), "inside"},
+		"the same twice":             {paths("~/go", "~/go"), "inside"},
+		"the beginning of a name":    {paths("~/go", "~/gopher"), ""},
+		"no size":                    {func(s *cache.Spec) { s.Size = 0 }, "size"},
+		"too large":                  {func(s *cache.Spec) { s.Size = cache.MaxSize + 1 }, "size"},
+		"a scope that there is not":  {func(s *cache.Spec) { s.Scope = "fleet" }, "scope"},
+		"kept for a minute":          {func(s *cache.Spec) { s.Keep = time.Minute }, "keep"},
+		"kept for a year":            {func(s *cache.Spec) { s.Keep = 365 * 24 * time.Hour }, "keep"},
+		"negative keep":              {func(s *cache.Spec) { s.Keep = -time.Hour }, "keep"},
+		"an empty pattern":           {func(s *cache.Spec) { s.From = []string{""} }, "from"},
+		"a line in a pattern":        {func(s *cache.Spec) { s.From = []string{"main\n"} }, "from"},
+		"eight paths":                {paths("~/a", "~/b", "~/c", "~/d", "~/e", "~/f", "~/g", "~/h"), ""},
+		"the longest path":           {paths("~/" + strings.Repeat("a", cache.MaxPath-2)), ""},
+		"a path that does not print": {paths("~/\u200bx"), "character"},
+		"the least size":             {func(s *cache.Spec) { s.Size = cache.MinSize }, ""},
+		"less than the least size":   {func(s *cache.Spec) { s.Size = cache.MinSize - 1 }, "size"},
+		"the largest":                {func(s *cache.Spec) { s.Size = cache.MaxSize }, ""},
+		"kept for the least time":    {func(s *cache.Spec) { s.Keep = cache.MinKeep }, ""},
+		"kept for less":              {func(s *cache.Spec) { s.Keep = cache.MinKeep - 1 }, "keep"},
+		"kept for the longest time":  {func(s *cache.Spec) { s.Keep = cache.MaxKeep }, ""},
+		"kept for longer":            {func(s *cache.Spec) { s.Keep = cache.MaxKeep + 1 }, "keep"},
+		"of git, of a repository":    {func(s *cache.Spec) { s.Holds, s.Paths = cache.HoldsGit, nil }, ""},
+		"of git, of an owner":        {func(s *cache.Spec) { s.Holds, s.Paths, s.Scope = cache.HoldsGit, nil, cache.ScopeOwner }, "one repository"},
+		"16 patterns":                {func(s *cache.Spec) { s.From = strings.Split(strings.Repeat("a", 16), "") }, ""},
+		"the longest pattern":        {func(s *cache.Spec) { s.From = []string{strings.Repeat("a", cache.MaxPattern)} }, ""},
+		"a longer pattern":           {func(s *cache.Spec) { s.From = []string{strings.Repeat("a", cache.MaxPattern+1)} }, "from"},
+		"a pattern that begins with what does not print": {func(s *cache.Spec) { s.From = []string{"\x01"} }, "from"},
+		"17 patterns": {func(s *cache.Spec) { s.From = make([]string, 17) }, "from"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -79,8 +95,55 @@ func TestValidate(t *testing.T) {
 	}
 }
 
+// TestBoundsOfKeep: they are in the documents, and others count on them.
+func TestBoundsOfKeep(t *testing.T) {
+	t.Parallel()
+	for keep, want := range map[time.Duration]bool{cache.MinKeep / 2: false, 2 * cache.MinKeep: true, cache.MaxKeep / 2: true, 3 * cache.MaxKeep / 2: false} {
+		if err := spec(func(s *cache.Spec) { s.Keep = keep }).Validate(); (err == nil) != want {
+			t.Errorf("%s: %v", keep, err)
+		}
+	}
+}
+
+func TestDocker(t *testing.T) {
+	t.Parallel()
+	files, docker := cache.Spec{Name: "go"}, cache.Spec{Name: "images", Holds: cache.HoldsDocker}
+	if got, found := cache.Docker([]cache.Spec{files, docker}); got.Name != "images" || !found {
+		t.Errorf("%q (%t) holds docker, want images", got.Name, found)
+	}
+	if got, found := cache.Docker([]cache.Spec{files}); got.Name != "" || found {
+		t.Errorf("%q (%t) holds docker, want none", got.Name, found)
+	}
+}
+
+// TestOneEntryThatIsUnsound: what follows it in the order of commits is listed still.
+func TestOneEntryThatIsUnsound(t *testing.T) {
+	t.Parallel()
+	at := time.Unix(1_800_000_000, 0).UTC()
+	good := cache.Held{Key: strings.Repeat("a", cache.KeyLength), Bytes: 5, CommittedAt: at}
+	list := cache.ListOf(cache.Held{Key: "none", CommittedAt: at.Add(time.Hour)}, good)
+	if diff := cmp.Diff([]cache.Held{good}, list.Held()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{good.Key}, list.Keys()); diff != "" {
+		t.Errorf("keys (-want +got):\n%s", diff)
+	}
+	for name, l := range map[string]cache.List{"no bytes": cache.List(good.Key + "::1"), "no seconds": cache.List(good.Key + ":1:"), "negative seconds": cache.List(good.Key + ":1:-1")} {
+		if l.Check() == nil {
+			t.Errorf("%s: it is sound", name)
+		}
+	}
+	if err := cache.List(good.Key + ":0:0").Check(); err != nil {
+		t.Errorf("an empty cache of 1970: %v", err)
+	}
+}
+
 func TestValidateAll(t *testing.T) {
 	t.Parallel()
+	var eight []cache.Spec
+	for _, name := range strings.Split("abcdefgh", "") {
+		eight = append(eight, cache.Spec{Name: name, Paths: []string{"~/" + name}, Size: 1 << 30})
+	}
 	npm := cache.Spec{Name: "npm", Paths: []string{"~/.npm"}, Size: 1 << 30}
 	nine := make([]cache.Spec, 9)
 	tests := map[string]struct {
@@ -89,6 +152,7 @@ func TestValidateAll(t *testing.T) {
 	}{
 		"none":                  {nil, ""},
 		"two":                   {[]cache.Spec{spec(nil), npm}, ""},
+		"eight":                 {eight, ""},
 		"nine":                  {nine, "at most 8"},
 		"the same name":         {[]cache.Spec{npm, {Name: "npm", Paths: []string{"~/x"}, Size: 1 << 30}}, "same name"},
 		"a path inside another": {[]cache.Spec{npm, {Name: "x", Paths: []string{"~/.npm/_cacache"}, Size: 1 << 30}}, "inside"},

@@ -22,3 +22,11 @@ func TestCallsOfADay(t *testing.T) {
 		t.Errorf("%+v, then (-want +got):\n%s", grown.Services, diff)
 	}
 }
+
+func TestCallsTogether(t *testing.T) {
+	t.Parallel()
+	got := meter.Calls{Service: "dynamodb", Requests: 3, HalfReads: 5, Writes: 1}.Plus(meter.Calls{Requests: 10, HalfReads: 20, Writes: 30})
+	if want := (meter.Calls{Service: "dynamodb", Requests: 13, HalfReads: 25, Writes: 31}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}

@@ -40,12 +40,14 @@ func TestSplitByJobs(t *testing.T) {
 		jobs []meter.JobTime
 		want map[string]time.Duration // of a job and a day, all of the time
 	}{
-		"no job":                   {nil, map[string]time.Duration{none + "26": s(52), none + "27": s(40)}},
-		"one":                      {[]meter.JobTime{jobOn(1, 20, 50)}, map[string]time.Duration{none + "26": s(22), "job 1/26": s(30), none + "27": s(40)}},
-		"over midnight":            {[]meter.JobTime{jobOn(1, 20, 90)}, map[string]time.Duration{none + "26": s(12), "job 1/26": s(40), "job 1/27": s(30), none + "27": s(10)}},
-		"two":                      {[]meter.JobTime{jobOn(2, 50, 60), jobOn(1, 10, 50)}, map[string]time.Duration{none + "26": s(2), "job 1/26": s(40), "job 2/26": s(10), none + "27": s(40)}},
-		"longer than the host":     {[]meter.JobTime{jobOn(1, -50, 900)}, map[string]time.Duration{none + "26": s(2), "job 1/26": s(50), "job 1/27": s(40), none + "27": 0}},
-		"two that overlap":         {[]meter.JobTime{jobOn(1, 20, 40), jobOn(2, 30, 50)}, map[string]time.Duration{none + "26": s(22), "job 1/26": s(20), "job 2/26": s(10), none + "27": s(40)}},
+		"no job":               {nil, map[string]time.Duration{none + "26": s(52), none + "27": s(40)}},
+		"one":                  {[]meter.JobTime{jobOn(1, 20, 50)}, map[string]time.Duration{none + "26": s(22), "job 1/26": s(30), none + "27": s(40)}},
+		"over midnight":        {[]meter.JobTime{jobOn(1, 20, 90)}, map[string]time.Duration{none + "26": s(12), "job 1/26": s(40), "job 1/27": s(30), none + "27": s(10)}},
+		"two":                  {[]meter.JobTime{jobOn(2, 50, 60), jobOn(1, 10, 50)}, map[string]time.Duration{none + "26": s(2), "job 1/26": s(40), "job 2/26": s(10), none + "27": s(40)}},
+		"longer than the host": {[]meter.JobTime{jobOn(1, -50, 900)}, map[string]time.Duration{none + "26": s(2), "job 1/26": s(50), "job 1/27": s(40), none + "27": 0}},
+		"two that overlap":     {[]meter.JobTime{jobOn(1, 20, 40), jobOn(2, 30, 50)}, map[string]time.Duration{none + "26": s(22), "job 1/26": s(20), "job 2/26": s(10), none + "27": s(40)}},
+		"one that is over at once, and another": {[]meter.JobTime{jobOn(1, 20, 40), jobOn(2, 20, 30), jobOn(3, 40, 50)},
+			map[string]time.Duration{none + "26": s(22), "job 1/26": s(20), "job 3/26": s(10), none + "27": s(40)}},
 		"before the cycle":         {[]meter.JobTime{jobOn(1, -90, -80)}, map[string]time.Duration{none + "26": s(52), none + "27": s(40)}},
 		"of a host of a job pool":  {[]meter.JobTime{alone}, map[string]time.Duration{"job 1/26": s(52), "job 1/27": s(40)}},
 		"of another run":           {[]meter.JobTime{other}, map[string]time.Duration{none + "26": s(52), none + "27": s(40)}},

@@ -396,3 +396,152 @@ func TestStoppedTimeIsNotPaidFor(t *testing.T) {
 		t.Errorf("%s of ten minutes in which it was stopped are paid for", pool.Sum())
 	}
 }
+
+// The machine of a pooled host is not paid for while it is stopped, and is again from its start for a run.
+func TestAMachineThatIsStoppedAndStarted(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		stop, start float64 // seconds; 0: never
+		want        meter.Times
+	}{
+		"never stopped":                     {0, 50, meter.Times{Clean: 5 * time.Second, Idle: 60 * time.Second}},
+		"stopped":                           {10, 0, meter.Times{Clean: 5 * time.Second, Idle: 10 * time.Second}},
+		"stopped and started":               {10, 50, meter.Times{Clean: 5 * time.Second, Idle: 20 * time.Second}},
+		"started by a clock that is behind": {10, 5, meter.Times{Clean: 5 * time.Second, Idle: 60 * time.Second}},
+	} {
+		m := pooled()
+		if tt.stop != 0 {
+			m.Stop(after(tt.stop))
+		}
+		if tt.start != 0 {
+			m.Start(after(tt.start))
+		}
+		m.Ready(after(60), after(70))
+		m.Release(after(60), after(100), ci)
+		c, ok := m.Ended(after(100))
+		if !ok {
+			t.Errorf("%s: it has not ended", name)
+		}
+		got := meter.Times{}
+		for _, e := range c.Entries(meter.Host{}, after(100)) {
+			if e.User == (meter.User{}) {
+				got = got.Plus(e.Times)
+			}
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// An open cycle that a run got has the run's time from the claim on.
+func TestAnOpenCycleThatIsClaimed(t *testing.T) {
+	t.Parallel()
+	c, err := meter.Parse(fmt.Sprintf("%s,0,-,-,-,-", strings.SplitN(cycleOf(t, pooled(), after(0)).String(), ",", 2)[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	claimed := c.Claimed(after(10), ci)
+	if !claimed.Used() || claimed.User != ci || claimed.ClaimedAt != meter.At(after(10)) || c.Used() {
+		t.Errorf("%+v of %+v", claimed, c)
+	}
+	if again := claimed.Claimed(after(20), ci); again.ClaimedAt != claimed.ClaimedAt {
+		t.Errorf("claimed at %d, and once more at %d", claimed.ClaimedAt, again.ClaimedAt)
+	}
+}
+
+func cycleOf(t *testing.T, m meter.Meter, at time.Time) meter.Cycle {
+	t.Helper()
+	m.End(time.Time{}, at, false)
+	c, ok := m.Ended(at)
+	if !ok {
+		t.Fatal("it has not ended")
+	}
+	return c
+}
+
+func TestNamesOfWorkflows(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		strings.Repeat("a", 63) + " ":  strings.Repeat("a", 63),
+		strings.Repeat("a", 64):        strings.Repeat("a", 64),
+		strings.Repeat("a", 64) + "b":  strings.Repeat("a", 64),
+		strings.Repeat("a", 63) + " b": strings.Repeat("a", 63),
+		strings.Repeat("a", 63) + "ü":  strings.Repeat("a", 63),
+	} {
+		if got := meter.WorkflowName(name); got != want {
+			t.Errorf("%q: %q, want %q", name, got, want)
+		}
+	}
+}
+
+// TestSums: entries of one kind are one, with the sum of their runs and times.
+func TestSums(t *testing.T) {
+	t.Parallel()
+	sums := meter.Sums{}
+	kind := meter.Entry{Day: "2026-11-27", User: ci}
+	for range 3 {
+		e := kind
+		e.Runs, e.Times = 2, meter.Times{Boot: 1, Busy: 2, Clean: 3, Idle: 4}
+		sums.Add(kind, e)
+	}
+	want := kind
+	want.Runs, want.Times = 6, meter.Times{Boot: 3, Busy: 6, Clean: 9, Idle: 12}
+	if diff := cmp.Diff([]meter.Entry{want}, sums.Sorted()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A day has no single runs. One with very many entries loses the workflows, and then the repositories, but never time.
+func TestADayOfVeryManyEntries(t *testing.T) {
+	t.Parallel()
+	const most = 10_000
+	reading := func(n int, u meter.User) meter.Reading {
+		m := meter.Begin(start)
+		m.Ready(start, start)
+		m.Release(start, after(1), u)
+		c, _ := m.Ended(after(1))
+		return meter.NewReading(fmt.Sprint("host-", n), meter.Host{Pool: "default"}, c)
+	}
+	for name, tt := range map[string]struct {
+		readings int
+		user     func(n int) meter.User
+		entries  int
+		first    meter.User
+	}{
+		"two runs of one workflow": {2, func(n int) meter.User {
+			return meter.User{Repository: "acme/a", Workflow: "CI", RunID: fmt.Sprint(n), Attempt: n + 1}
+		},
+			1, meter.User{Repository: "acme/a", Workflow: "CI"}},
+		"as many as a row has": {most, func(n int) meter.User { return meter.User{Repository: "acme/a", Workflow: fmt.Sprintf("%06d", n)} },
+			most, meter.User{Repository: "acme/a", Workflow: "000000"}},
+		"one workflow more": {most + 1, func(n int) meter.User { return meter.User{Repository: "acme/a", Workflow: fmt.Sprint(n)} },
+			1, meter.User{Repository: "acme/a"}},
+		"one repository more": {most + 1, func(n int) meter.User { return meter.User{Repository: fmt.Sprint("acme/", n), Workflow: "CI"} },
+			1, meter.User{Repository: "acme/"}},
+	} {
+		var all []meter.Reading
+		for n := range tt.readings {
+			all = append(all, reading(n, tt.user(n)))
+		}
+		day := meter.SumUp("2026-11-26", all)
+		var sum time.Duration
+		for _, e := range day.Entries {
+			sum += e.Sum()
+		}
+		if len(day.Entries) != tt.entries || day.Entries[0].User != tt.first || sum != time.Duration(tt.readings)*time.Second {
+			t.Errorf("%s: %d entries, the first of %+v, %s in all", name, len(day.Entries), day.Entries[0].User, sum)
+		}
+	}
+}
+
+// Readings are kept for a time after the release of their cycle.
+func TestHowLongReadingsAreKept(t *testing.T) {
+	t.Parallel()
+	m := meter.Begin(start)
+	m.Release(start, after(100), ci)
+	c, _ := m.Ended(after(100))
+	if r := meter.NewReading("host-1", meter.Host{}, c); !r.ExpiresAt.Equal(after(100).Add(meter.KeepReadings)) {
+		t.Errorf("kept until %s, want %s", r.ExpiresAt, after(100).Add(meter.KeepReadings))
+	}
+}

@@ -3,6 +3,7 @@ package statement_test
 import (
 	"bytes"
 	"crypto/ed25519"
+	"encoding/base64"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -168,4 +169,42 @@ func FuzzOpen(f *testing.F) {
 			t.Errorf("opened %+v by %q", r, key)
 		}
 	})
+}
+
+func TestTheRunBefore(t *testing.T) {
+	t.Parallel()
+	for before, want := range map[string][2]string{"acme/shop/41": {"acme/shop", "41"}, "41": {"", "41"}, "/41": {"", "41"}, "": {"", ""}} {
+		if repository, runID := (statement.Reset{RunBefore: before}).Before(); repository != want[0] || runID != want[1] {
+			t.Errorf("%q: run %q of %q, want %q of %q", before, runID, repository, want[1], want[0])
+		}
+	}
+}
+
+func TestStepsAndChecks(t *testing.T) {
+	t.Parallel()
+	var r statement.Reset
+	r.Did("units")
+	r.Did("processes")
+	r.Check("directories", 2)
+	r.Check("disk space", 1)
+	want := statement.Reset{Done: []string{"units", "processes"}, Checked: []statement.Check{{"directories", 2}, {"disk space", 1}}}
+	if diff := cmp.Diff(want, r); diff != "" || r.Findings() != 3 {
+		t.Errorf("%d findings (-want +got):\n%s", r.Findings(), diff)
+	}
+}
+
+func TestKeysThatAreNone(t *testing.T) {
+	t.Parallel()
+	good := statement.KeyOf(keyOf(1))
+	for name, key := range map[string]statement.Key{
+		"none": "", "no base64": "!" + good[1:], "a byte less": statement.Key(base64.StdEncoding.EncodeToString(make([]byte, 31))),
+		"a byte more": statement.Key(base64.StdEncoding.EncodeToString(make([]byte, 33))), "a line break in it": good[:10] + "\n" + good[10:],
+	} {
+		if key.Valid() {
+			t.Errorf("%s is a key", name)
+		}
+	}
+	if !good.Valid() || len(good.Bytes()) != ed25519.PublicKeySize {
+		t.Errorf("%s is none", good)
+	}
 }
