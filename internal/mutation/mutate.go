@@ -44,11 +44,12 @@ type mutator struct {
 	function string
 	// bools are the parts of conditions and of what is returned, which are negated; units are factors that are no lengths of their own.
 	bools, units map[ast.Expr]bool
+	kept         map[*ast.BranchStmt]bool
 }
 
 // mutate finds the mutants of a file, which get numbers from first on, and the text with all of them.
 func mutate(s source, relative string, first int) ([]Mutant, []byte) {
-	m := &mutator{source: s, relative: relative, next: first, bools: map[ast.Expr]bool{}, units: map[ast.Expr]bool{}}
+	m := &mutator{source: s, relative: relative, next: first, bools: map[ast.Expr]bool{}, units: map[ast.Expr]bool{}, kept: map[*ast.BranchStmt]bool{}}
 	for _, decl := range s.file.Decls {
 		if f, ok := decl.(*ast.FuncDecl); ok {
 			m.function = functionName(f)
@@ -89,6 +90,9 @@ func (m *mutator) visit(n ast.Node) bool {
 		m.condition(n.Cond)
 	case *ast.ForStmt:
 		m.condition(n.Cond)
+		if n.Cond == nil {
+			m.endless(n.Body)
+		}
 	case *ast.ReturnStmt:
 		for _, result := range n.Results {
 			m.condition(result)
@@ -97,6 +101,19 @@ func (m *mutator) visit(n ast.Node) bool {
 		return m.expression(n)
 	}
 	return true
+}
+
+// endless keeps each continue of a loop without an end: what follows such a loop need not compile.
+func (m *mutator) endless(body *ast.BlockStmt) {
+	ast.Inspect(body, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.ForStmt, *ast.RangeStmt, *ast.FuncLit:
+			return false
+		case *ast.BranchStmt:
+			m.kept[n] = true
+		}
+		return true
+	})
 }
 
 // condition marks the parts of a bool that are not compared, so that each is negated.
@@ -205,8 +222,8 @@ func (m *mutator) statements(list []ast.Stmt) {
 		case *ast.IncDecStmt:
 			m.instead(s, Arithmetic, m.code(s.X)+stepping[s.Tok].String())
 		case *ast.BranchStmt:
-			if s.Tok == token.CONTINUE {
-				m.instead(s, Jump, strings.Replace(m.code(s), "continue", "break", 1))
+			if s.Tok == token.CONTINUE && s.Label == nil && !m.kept[s] {
+				m.instead(s, Jump, "break")
 			}
 		}
 	}

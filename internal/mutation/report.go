@@ -112,7 +112,7 @@ func (r *Report) Print(w io.Writer) error {
 	}
 	low, high := r.Total().Interval()
 	switch {
-	case r.Unfinished:
+	case r.Unfinished && r.Sample == 0:
 		fmt.Fprintf(w, "\nnot finished: these are the first %d of %d mutants\n", len(r.Results), r.Found)
 	case len(r.Results) < r.Found:
 		fmt.Fprintf(w, "\na sample of %d of %d mutants, seed %d: without equivalents %.1f to %.1f %% with 95 %%\n", len(r.Results), r.Found, r.Seed, 100*low, 100*high)

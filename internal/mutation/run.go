@@ -77,22 +77,22 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		}
 	})
 	report.Results = slices.DeleteFunc(results, func(r Result) bool { return r.Outcome == "" })
+	slices.SortFunc(report.Results, func(a, b Result) int { return cmp.Compare(a.ID, b.ID) })
 	report.Unfinished = len(report.Results) < len(tried)
 	report.Took = time.Since(begin).Round(time.Second)
 	return report, ctx.Err()
 }
 
-// sample are n of the mutants, drawn by the seed, in their order.
+// sample are n of the mutants, in the order in which the seed draws them: the first of them are a smaller sample.
 func sample(all []Mutant, n int, seed uint64) []Mutant {
-	if n == 0 || n >= len(all) {
+	if n == 0 {
 		return all
 	}
 	draw := rand.New(rand.NewPCG(seed, 0))
 	var drawn []Mutant
-	for _, i := range draw.Perm(len(all))[:n] {
+	for _, i := range draw.Perm(len(all))[:min(n, len(all))] {
 		drawn = append(drawn, all[i])
 	}
-	slices.SortFunc(drawn, func(a, b Mutant) int { return cmp.Compare(a.ID, b.ID) })
 	return drawn
 }
 

@@ -515,8 +515,6 @@ func TestADayOfVeryManyEntries(t *testing.T) {
 			1, meter.User{Repository: "acme/a", Workflow: "CI"}},
 		"as many as a row has": {most, func(n int) meter.User { return meter.User{Repository: "acme/a", Workflow: fmt.Sprintf("%06d", n)} },
 			most, meter.User{Repository: "acme/a", Workflow: "000000"}},
-		"one workflow more": {most + 1, func(n int) meter.User { return meter.User{Repository: "acme/a", Workflow: fmt.Sprint(n)} },
-			1, meter.User{Repository: "acme/a"}},
 		"one repository more": {most + 1, func(n int) meter.User { return meter.User{Repository: fmt.Sprint("acme/", n), Workflow: "CI"} },
 			1, meter.User{Repository: "acme/"}},
 	} {
@@ -543,5 +541,39 @@ func TestHowLongReadingsAreKept(t *testing.T) {
 	c, _ := m.Ended(after(100))
 	if r := meter.NewReading("host-1", meter.Host{}, c); !r.ExpiresAt.Equal(after(100).Add(meter.KeepReadings)) {
 		t.Errorf("kept until %s, want %s", r.ExpiresAt, after(100).Add(meter.KeepReadings))
+	}
+}
+
+// The rest of a host's last cycle follows its row, and there is at most one.
+func TestTheRestOfALastCycle(t *testing.T) {
+	t.Parallel()
+	ended := meter.Begin(start)
+	ended.Release(start, after(100), ci)
+	ended.End(after(110), after(120), false)
+	whole, _ := ended.Ended(after(120))
+	without := whole
+	without.GoneAt = 0
+	row := meter.NewReading("host-1", meter.Host{Pool: "default"}, without)
+	rest, ok := meter.NewRest(row, whole)
+	if !ok || rest.HostKey != "host-1" || rest.Pool != "default" || rest.Name <= row.Name {
+		t.Fatalf("%t: %+v after %+v", ok, rest, row)
+	}
+	if c, err := meter.Parse(rest.Text); err != nil || c.From != whole.EndedAt || c.EndedAt != max(whole.GoneAt, whole.ReleasedAt+1) {
+		t.Errorf("%+v of %+v, %v", c, whole, err)
+	}
+	at := without
+	at.EndedAt, at.ReleasedAt, at.GoneAt = meter.At(after(100)), meter.At(after(100)), meter.At(after(100))
+	if same, ok := meter.NewRest(row, at); !ok || same.Name == row.Name {
+		t.Errorf("of one that was gone at once: %+v, %t", same, ok)
+	}
+	damaged := row
+	damaged.Text = "x"
+	for name, tt := range map[string]struct {
+		row meter.Reading
+		of  meter.Cycle
+	}{"a damaged row": {damaged, whole}, "a cycle without a rest": {row, without}, "a row that has it": {meter.NewReading("host-1", meter.Host{}, whole), whole}} {
+		if rest, ok := meter.NewRest(tt.row, tt.of); ok {
+			t.Errorf("%s: %+v", name, rest)
+		}
 	}
 }

@@ -58,6 +58,16 @@ func Same(s string) string {
 // Wait says how long something waits, in a test of this package.
 func Wait(tries int) time.Duration { return time.Duration(tries)*time.Second + patience }
 
+// Until has a loop without a condition, so that nothing follows it.
+func Until(n int) int {
+	for {
+		if n++; n%7 != 0 {
+			continue
+		}
+		return n
+	}
+}
+
 // Unused has no test.
 func Unused(done bool) bool {
 	if !done {

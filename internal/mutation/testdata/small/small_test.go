@@ -50,4 +50,10 @@ func TestWait(t *testing.T) {
 	}
 }
 
+func TestUntil(t *testing.T) {
+	if Until(3) != 7 || Until(7) != 14 {
+		t.Error(Until(3), Until(7))
+	}
+}
+
 func TestThatFailsAnyway(t *testing.T) { t.Error("it fails without a mutant") }
