@@ -220,3 +220,24 @@ func TestAPoolThatReusesNoHostAnyMore(t *testing.T) {
 		}
 	}
 }
+
+// TestAfterANewRootVolume: what the old one had to do with is over, and the host is looked at as soon as there is something to see.
+func TestAfterANewRootVolume(t *testing.T) {
+	f, p := resettingHost(t, "")
+	for state, look := range map[lifecycle.RootTaskState]time.Time{lifecycle.RootReplacing: now.Add(p.EndPoll), lifecycle.RootReplaced: now} {
+		f.RootTask = &lifecycle.RootTask{ID: "task", State: state}
+		d := lifecycle.Decide(f, now, p)
+		r, err := lifecycle.Apply(f.Record, d, now, p)
+		if err != nil || d.Action != lifecycle.ActionBeginReset || r.RootVolume.Task != "task" || !r.DueAt.Equal(look) {
+			t.Errorf("%s: %s, then task %q, due at %s, %v; want %s", state, d.Action, r.RootVolume.Task, r.DueAt, err, look)
+		}
+	}
+	f, p = resettingHost(t, "task")
+	f.RootTask = &lifecycle.RootTask{ID: "task", State: lifecycle.RootReplaced}
+	f.Record.ClaimFailures, f.Record.StandbyFailed = 2, true
+	later := now.Add(time.Minute)
+	r, err := lifecycle.Apply(f.Record, lifecycle.Decide(f, later, p), later, p)
+	if err != nil || r.ClaimFailures != 0 || r.StandbyFailed || !r.ReleasedAt.Equal(later) || !r.RootVolume.ReplacedAt.Equal(later) {
+		t.Errorf("%+v, %v", r, err)
+	}
+}

@@ -274,3 +274,36 @@ func TestStoppedAgain(t *testing.T) {
 		t.Errorf("its machine may run by now, and it is %+v, %v", n.Stop, err)
 	}
 }
+
+// TestWhenAHostThatStopsIsLookedAt: at once, as nothing else has its machine stopped.
+func TestWhenAHostThatStopsIsLookedAt(t *testing.T) {
+	f, p := idleOver(), stoppedPolicy()
+	stopped, err := lifecycle.Apply(f.Record, lifecycle.Decide(f, now, p), now, p)
+	if err != nil || stopped.Stop == nil || !stopped.DueAt.Equal(now) {
+		t.Errorf("a host that is stopped is due at %s, %v", stopped.DueAt, err)
+	}
+	fresh := lifecycle.Record{
+		HostKey: hostKey, InstanceID: hostKey, State: lifecycle.StateIdle, Assignment: 1, ToStop: true, ReleasedAt: start, LaunchedAt: start, CreatedAt: start,
+		Threshold: now.Add(time.Hour),
+	}
+	pooled, err := lifecycle.Apply(fresh, lifecycle.Decision{Action: lifecycle.ActionPool}, now, p)
+	if err != nil || !pooled.StopsNext() || !pooled.DueAt.Equal(now) {
+		t.Errorf("a fresh one that is to stop is due at %s, %v", pooled.DueAt, err)
+	}
+}
+
+// TestActionsThatARecordDoesNotAllow: a host that registers ahead of need neither rests nor stops, and one that rests does not rest again.
+func TestActionsThatARecordDoesNotAllow(t *testing.T) {
+	plain, hot, resting := idleOver().Record, idleOver().Record, idleOver().Record
+	hot.Standby, resting.RestingAt = &lifecycle.Standby{RunnerID: 1}, now.Add(-time.Minute)
+	for name, tt := range map[string]struct {
+		record     lifecycle.Record
+		rest, stop bool
+	}{"as it is": {plain, true, true}, "hot": {hot, false, false}, "resting": {resting, false, true}} {
+		for action, want := range map[lifecycle.Action]bool{lifecycle.ActionRest: tt.rest, lifecycle.ActionStop: tt.stop} {
+			if _, err := lifecycle.Apply(tt.record, lifecycle.Decision{Action: action, CheckAt: now.Add(time.Hour)}, now, stoppedPolicy()); (err == nil) != want {
+				t.Errorf("%s: %s: %v, want it allowed %t", name, action, err, want)
+			}
+		}
+	}
+}

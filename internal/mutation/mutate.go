@@ -238,8 +238,11 @@ func (m *mutator) assignment(s *ast.AssignStmt) {
 		return
 	}
 	m.remove(s)
-	of, ok := m.info.TypeOf(s.Lhs[0]).Underlying().(*types.Basic)
-	if to, known := assigning[s.Tok]; known && ok && of.Info()&types.IsNumeric != 0 {
+	to, ok := assigning[s.Tok]
+	if !ok {
+		return
+	}
+	if of, ok := m.info.TypeOf(s.Lhs[0]).Underlying().(*types.Basic); ok && of.Info()&types.IsNumeric != 0 {
 		m.instead(s, Arithmetic, m.code(s.Lhs[0])+" "+to.String()+" "+m.code(s.Rhs[0]))
 	}
 }

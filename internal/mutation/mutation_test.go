@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -62,6 +63,15 @@ func TestTestsOfAnotherPackage(t *testing.T) {
 		if r.Func == "Unused" && r.Outcome != mutation.Killed {
 			t.Errorf("%s: %s", r.Outcome, r.Change())
 		}
+	}
+}
+
+// TestMatch tries only what was asked for.
+func TestMatch(t *testing.T) {
+	t.Parallel()
+	report := run(t, small(mutation.Options{Match: regexp.MustCompile(`^small.go: Grown: .*>`)}))
+	if total := report.Total(); total.Mutants != 2 || total.Killed != 1 || report.Found != 2 {
+		t.Errorf("%+v of %d", total, report.Found)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path"
+	"regexp"
 	"runtime"
 	"slices"
 	"sync"
@@ -22,6 +23,8 @@ type Options struct {
 	Patterns []string
 	// Tests are patterns of more packages whose tests run.
 	Tests []string
+	// Match, if it is set, leaves out the mutants with another Change.
+	Match *regexp.Regexp
 	// Sample is how many mutants are tried; 0 is all. Seed decides which.
 	Sample int
 	Seed   uint64
@@ -53,7 +56,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	report := &Report{Found: len(all), Sample: o.Sample, Seed: o.Seed}
+	report := &Report{Found: len(o.matching(all)), Sample: o.Sample, Seed: o.Seed}
 	same, err := apply(o.Equivalents, t, all)
 	if err != nil {
 		return nil, err
@@ -62,7 +65,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	tried := sample(all, o.Sample, o.Seed)
+	tried := sample(o.matching(all), o.Sample, o.Seed)
 	fmt.Fprintf(o.Progress, "%d of %d mutants, %d tests\n", len(tried), len(all), len(tests))
 	results := make([]Result, len(tried))
 	each(len(tried), func(i int) {
@@ -81,6 +84,13 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	report.Unfinished = len(report.Results) < len(tried)
 	report.Took = time.Since(begin).Round(time.Second)
 	return report, ctx.Err()
+}
+
+func (o Options) matching(all []Mutant) []Mutant {
+	if o.Match == nil {
+		return all
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(m Mutant) bool { return !o.Match.MatchString(m.Change()) })
 }
 
 // sample are n of the mutants, in the order in which the seed draws them: the first of them are a smaller sample.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"regexp"
 	"strings"
 	"syscall"
 
@@ -28,6 +29,10 @@ func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("mutation", flag.ContinueOnError)
 	o := mutation.Options{Progress: os.Stderr}
 	tests := flags.String("tests", "", "packages whose tests run too, with spaces between them")
+	flags.Func("match", "only mutants whose change this regular expression matches, as a survivor's after a test was added", func(s string) (err error) {
+		o.Match, err = regexp.Compile(s)
+		return err
+	})
 	flags.IntVar(&o.Sample, "sample", 0, "how many mutants are tried; 0 is all")
 	flags.Uint64Var(&o.Seed, "seed", 1, "decides which mutants are drawn")
 	equivalents := flags.String("equivalents", "", "a file with the mutants that make no difference")

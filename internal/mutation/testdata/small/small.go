@@ -28,7 +28,11 @@ func Mean(of ...float64) (float64, error) {
 		slog.Info("no mean", "numbers", len(of)+0)
 		return 0, errors.New("no numbers")
 	}
-	sum := 0.0
+	sum, err := 0.0, error(nil)
+	_, err = fmt.Sscan("0", &sum)
+	if err != nil {
+		return 0, err
+	}
 	for _, f := range of {
 		if f < 0 {
 			continue
