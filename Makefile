@@ -120,9 +120,9 @@ benchstat: $(TOOLS)/benchstat ## compare outputs of make bench (FILES="old.txt n
 	@benchstat $(FILES)
 
 MUTATED := ./internal/lifecycle/... ./internal/policy/...
-mutation: ## how much of a small change of the code the tests notice (PACKAGES= TESTS= SAMPLE= SEED= MATCH= OUTPUT=json)
+mutation: ## how much of a small change of the code the tests notice (PACKAGES= TESTS= SAMPLE= SEED= MATCH= SKIP= OUTPUT=json)
 	@CGO_ENABLED=0 nice -n 10 go run -trimpath ./internal/mutation/cmd/mutation -equivalents internal/mutation/equivalents.txt \
-		$(if $(TESTS),-tests '$(TESTS)') $(if $(SAMPLE),-sample $(SAMPLE)) $(if $(SEED),-seed $(SEED)) $(if $(MATCH),-match '$(MATCH)') $(if $(OUTPUT),-output $(OUTPUT)) $(or $(PACKAGES),$(MUTATED))
+		$(if $(TESTS),-tests '$(TESTS)') $(if $(SAMPLE),-sample $(SAMPLE)) $(if $(SEED),-seed $(SEED)) $(if $(SKIP),-skip '$(SKIP)') $(if $(MATCH),-match '$(MATCH)') $(if $(OUTPUT),-output $(OUTPUT)) $(or $(PACKAGES),$(MUTATED))
 
 clean: ## remove what was built, the pinned tools too
 	rm -rf bin .cache

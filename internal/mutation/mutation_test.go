@@ -75,6 +75,15 @@ func TestMatch(t *testing.T) {
 	}
 }
 
+// TestSkip: without its test a mutant is not covered, and a test that fails anyway is not left out when it does not run.
+func TestSkip(t *testing.T) {
+	t.Parallel()
+	report := run(t, small(mutation.Options{Skip: regexp.MustCompile("Grown|FailsAnyway"), Match: regexp.MustCompile("Grown")}))
+	if total := report.Total(); total.NotCovered != 2 || total.Mutants != 2 || len(report.LeftOut) != 0 {
+		t.Errorf("%+v, without %v", total, report.LeftOut)
+	}
+}
+
 // TestSample draws the same mutants by the same seed, and other ones by another.
 func TestSample(t *testing.T) {
 	t.Parallel()

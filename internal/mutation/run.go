@@ -23,6 +23,8 @@ type Options struct {
 	Patterns []string
 	// Tests are patterns of more packages whose tests run.
 	Tests []string
+	// Skip, if it is set, are tests that do not run: those that take minutes would decide how long a run takes.
+	Skip *regexp.Regexp
 	// Match, if it is set, leaves out the mutants with another Change.
 	Match *regexp.Regexp
 	// Sample is how many mutants are tried; 0 is all. Seed decides which.
@@ -132,7 +134,7 @@ func (o Options) plain(ctx context.Context, t *tree, over *overlay, mutants int,
 		if err != nil {
 			return nil, err
 		}
-		found, err := b.plain(ctx, mutants, scratch, report)
+		found, err := b.plain(ctx, o.Skip, mutants, scratch, report)
 		if err != nil {
 			return nil, err
 		}
@@ -142,10 +144,13 @@ func (o Options) plain(ctx context.Context, t *tree, over *overlay, mutants int,
 }
 
 // plain runs every test of a binary. Those that fail without a mutant are left out, and the report has them.
-func (b *binary) plain(ctx context.Context, mutants int, scratch string, report *Report) ([]test, error) {
+func (b *binary) plain(ctx context.Context, skip *regexp.Regexp, mutants int, scratch string, report *Report) ([]test, error) {
 	names, err := b.names(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if skip != nil {
+		names = slices.DeleteFunc(names, skip.MatchString)
 	}
 	var mu sync.Mutex
 	var tests []test

@@ -298,7 +298,7 @@ func TestSize(t *testing.T) {
 	t.Parallel()
 	for bytes, want := range map[int64]string{
 		0: "0 KiB", 1: "1 KiB", 1 << 10: "1 KiB", 1<<10 + 1: "2 KiB", 1<<20 - 1<<10: "1023 KiB", 1<<20 - 1: "1 MiB", 1 << 20: "1 MiB", 3 << 19: "2 MiB",
-		1<<30 - 1<<20: "1023 MiB", 1<<30 - 1: "1.0 GiB", 1 << 30: "1.0 GiB", 3 << 29: "1.5 GiB",
+		1<<30 - 1<<20: "1023 MiB", 1<<30 - 1<<19 - 1: "1023 MiB", 1<<30 - 1<<19: "1.0 GiB", 1<<30 - 1: "1.0 GiB", 1 << 30: "1.0 GiB", 3 << 29: "1.5 GiB",
 	} {
 		if got := cache.Size(bytes); got != want {
 			t.Errorf("%d bytes are %q, want %q", bytes, got, want)

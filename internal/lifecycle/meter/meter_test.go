@@ -325,6 +325,13 @@ func TestAfter(t *testing.T) {
 	if c, _ := m.Cycle(); c.From != written.EndedAt || c.PooledAt != meter.At(after(25)) {
 		t.Errorf("the next cycle is %+v", c)
 	}
+	other := pooled()
+	other.Release(after(1), after(10), ci)
+	late, _ := other.Ended(after(30))
+	m.After(meter.NewReading("host", meter.Host{}, late))
+	if c, _ := m.Cycle(); c.From != late.EndedAt || c.PooledAt != c.From || c.StoppedAt != 0 || c.StartedAt != 0 || c.EndedAt != 0 {
+		t.Errorf("after a later end the next cycle is %+v", c)
+	}
 	before := m
 	if m.After(meter.Reading{Text: "damaged"}); m != before {
 		t.Errorf("after a damaged reading it is %q", m)

@@ -46,19 +46,21 @@ func TestWatch(t *testing.T) {
 		heartbeat       time.Time
 		silent, excused bool
 	}{
-		"heard":                     {watch(hour, at(-5), false), at(-10), false, false},
-		"silent":                    {watch(hour, at(-5), false), at(-65), true, false},
-		"silent since the reading":  {watch(hour, at(-5), false), at(-64), false, false},
-		"quiet since the reading":   {watch(hour, at(-20), false), at(-30), false, true},
-		"quiet at the reading":      {watch(hour, at(-20), false), at(-50), false, false},
-		"one of many":               {watch(hour, at(-5), true), at(-65), false, true},
-		"heard while many are not":  {watch(hour, at(-5), true), at(-10), false, false},
-		"by a replica that is new":  {silence.Watch{}, at(-65), false, true},
-		"after an outage":           {watch(at(-30), at(-5), false), at(-600), false, false},
-		"never heard":               {watch(hour, at(-5), true), time.Time{}, false, false},
-		"never heard by a new one":  {silence.Watch{}, time.Time{}, false, false},
-		"silent, read a while ago":  {watch(hour, at(-40), false), at(-100), true, false},
-		"one that stopped at once ": {watch(hour, at(-40), false), at(-99), false, false},
+		"heard":                          {watch(hour, at(-5), false), at(-10), false, false},
+		"silent":                         {watch(hour, at(-5), false), at(-65), true, false},
+		"silent since the reading":       {watch(hour, at(-5), false), at(-64), false, false},
+		"quiet since the reading":        {watch(hour, at(-20), false), at(-30), false, true},
+		"quiet at the reading":           {watch(hour, at(-20), false), at(-50), false, false},
+		"one of many":                    {watch(hour, at(-5), true), at(-65), false, true},
+		"heard while many are not":       {watch(hour, at(-5), true), at(-10), false, false},
+		"by a replica that is new":       {silence.Watch{}, at(-65), false, true},
+		"after an outage":                {watch(at(-30), at(-5), false), at(-600), false, false},
+		"never heard":                    {watch(hour, at(-5), true), time.Time{}, false, false},
+		"never heard, by one that hears": {watch(hour, at(-5), false), time.Time{}, false, false},
+		"heard by one that does not":     {watch(time.Time{}, at(-5), false), at(-65), false, true},
+		"never heard by a new one":       {silence.Watch{}, time.Time{}, false, false},
+		"silent, read a while ago":       {watch(hour, at(-40), false), at(-100), true, false},
+		"one that stopped at once ":      {watch(hour, at(-40), false), at(-99), false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := tt.w.Silent(tt.heartbeat, time.Minute); got != tt.silent {

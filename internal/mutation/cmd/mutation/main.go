@@ -29,6 +29,10 @@ func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("mutation", flag.ContinueOnError)
 	o := mutation.Options{Progress: os.Stderr}
 	tests := flags.String("tests", "", "packages whose tests run too, with spaces between them")
+	flags.Func("skip", "tests that do not run, as a regular expression", func(s string) (err error) {
+		o.Skip, err = regexp.Compile(s)
+		return err
+	})
 	flags.Func("match", "only mutants whose change this regular expression matches, as a survivor's after a test was added", func(s string) (err error) {
 		o.Match, err = regexp.Compile(s)
 		return err
