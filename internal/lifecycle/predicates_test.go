@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/meter"
 )
 
 // TestDraining: the job of a host that was released with one may run until the runtime ends that it had.
@@ -153,6 +154,31 @@ func TestAsksForHold(t *testing.T) {
 	} {
 		if got := tt.decision.AsksForHold(tt.record, now); got != tt.want {
 			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// TestTheMeterFollowsTheHost: a run pays from the time at which its host is ready, and until the last moment at which its job may have run.
+func TestTheMeterFollowsTheHost(t *testing.T) {
+	p := lifecycle.DefaultPolicy()
+	facts, _ := scene{host: "claimed", answer: "none", deadline: "ahead"}.facts()
+	facts.Record.Meter = meter.Begin(start)
+	ready, err := lifecycle.Apply(facts.Record, lifecycle.Decision{Action: lifecycle.ActionReady}, now, p)
+	if c, _ := ready.Meter.Cycle(); err != nil || c.ReadyAt != meter.At(now) {
+		t.Errorf("ready at %d, want %d: %v", c.ReadyAt, meter.At(now), err)
+	}
+	released, ends := now.Add(-time.Minute), now.Add(time.Hour)
+	m := meter.Begin(start)
+	m.Ready(start, start)
+	m.Release(start, released, meter.User{Repository: "acme/shop", RunID: "7"})
+	for name, tt := range map[string]struct {
+		threshold time.Time
+		until     time.Time
+	}{"its job may run on": {ends, now}, "its job is over": {now.Add(time.Minute), released}} {
+		r := lifecycle.Record{HostKey: hostKey, InstanceID: hostKey, State: lifecycle.StateIdle, Assignment: 1, ReleasedAt: released, RuntimeEndsAt: ends, Threshold: tt.threshold, Meter: m}
+		ended, err := lifecycle.Apply(r, lifecycle.Decision{Action: lifecycle.ActionTerminate}, now, p)
+		if c, _ := ended.Meter.Cycle(); err != nil || c.EndedAt != meter.At(tt.until) || c.GoneAt != meter.At(now) {
+			t.Errorf("%s: used until %d, gone at %d, want %d and %d: %v", name, c.EndedAt, c.GoneAt, meter.At(tt.until), meter.At(now), err)
 		}
 	}
 }

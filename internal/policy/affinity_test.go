@@ -54,6 +54,8 @@ func TestAffinity(t *testing.T) {
 		"the larger one":         {cachedHost("b", nil, held(goKey, 3000)), cachedHost("a", nil, held(npmKey, 300)), nil, "it had 1 of the run's 2 caches, 2.9 GiB"},
 		"the run has one cache": {cachedHost("b", nil, held(goKey, 3000)), cachedHost("a", nil), func(w *policy.Want) { w.Caches = []string{goKey} },
 			"it had the run's cache, 2.9 GiB"},
+		"the run has one cache, and no host has it": {cachedHost("b", nil), cachedHost("a", nil, held(otherKey, 5)), func(w *policy.Want) { w.Caches = []string{goKey} },
+			"no idle host had a cache of the run"},
 		"the repository before any":              {cachedHost("b", servedApp), cachedHost("a", nil), nil, "no idle host had a cache of the run, and this one served its repository last"},
 		"the cache of another is spared":         {cachedHost("b", nil), cachedHost("a", nil, held(otherKey, 5000)), nil, "no idle host had a cache of the run"},
 		"the smaller cache of another":           {cachedHost("b", nil, held(otherKey, 10)), cachedHost("a", nil, held(otherKey, 5000)), nil, "no idle host had a cache of the run"},

@@ -111,6 +111,7 @@ func TestReasonsOfLimits(t *testing.T) {
 		"fewer are left":   {owner, []ledger.Reservation{entry("acme/lib", "7", 2)}, 2, "acme 3 hosts at once, and 1 is left where 2 are needed: others have 2"},
 		"others before it": {owner, []ledger.Reservation{entry("acme/lib", "7", 1), entry("acme/app", "8", 1), entry("acme/app", "9", 1)}, 1,
 			"and none is left: run 8 has 1, run 9 has 1, others have 1"},
+		"one run twice":       {owner, []ledger.Reservation{entry("acme/app", "8", 1), entry("acme/app", "8", 2)}, 1, "and none is left: run 8 has 3"},
 		"nothing is reserved": {owner, nil, 4, "and 3 are left where 4 are needed: no host is reserved"},
 		"of a pool": {pool, []ledger.Reservation{entry("acme/app", "7", 2), entry("acme/lib", "8", 1)}, 1,
 			"tiny 3 hosts at once, and none is left: for run 7 2 were launched, for others 1"},
