@@ -570,8 +570,11 @@ func TestTheRestOfALastCycle(t *testing.T) {
 	}
 	at := without
 	at.EndedAt, at.ReleasedAt, at.GoneAt = meter.At(after(100)), meter.At(after(100)), meter.At(after(100))
-	if same, ok := meter.NewRest(row, at); !ok || same.Name == row.Name {
-		t.Errorf("of one that was gone at once: %+v, %t", same, ok)
+	atOnce := at
+	atOnce.GoneAt = 0
+	first := meter.NewReading("host-1", meter.Host{}, atOnce)
+	if rest, ok := meter.NewRest(first, at); !ok || rest.Name <= first.Name {
+		t.Errorf("of one that was gone at once: %+v after %+v, %t", rest, first, ok)
 	}
 	damaged := row
 	damaged.Text = "x"

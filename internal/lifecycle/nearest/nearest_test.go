@@ -30,6 +30,11 @@ func TestOf(t *testing.T) {
 			t.Errorf("%q is near %q, want %q", word, got, want)
 		}
 	}
+	for word, want := range map[string]string{"ab": "abbreviation", "cits": "bits"} { // the first of all, and the first of two that are as near
+		if got := nearest.Of(word, []string{"wits", "pool", "bits", "abbreviation"}); got != want {
+			t.Errorf("%q is near %q, want %q", word, got, want)
+		}
+	}
 	long := strings.Repeat("k", 64)
 	if got := nearest.Of(long, []string{long + "ey"}); got != long+"ey" {
 		t.Errorf("a word of 64 letters is near %q", got)
