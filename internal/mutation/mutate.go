@@ -324,7 +324,7 @@ func (m *mutator) isText(call *ast.CallExpr) bool {
 		return false
 	}
 	switch called.Pkg().Path() {
-	case "log/slog":
+	case "log/slog", "github.com/hashicorp/go-hclog":
 		return true
 	case "fmt":
 		return called.Name() == "Errorf"
