@@ -99,6 +99,10 @@ func TestListPoolsPages(t *testing.T) {
 	if diff := cmp.Diff([]string{"default", "spare"}, names); diff != "" {
 		t.Errorf("pools (-want +got):\n%s", diff)
 	}
+	// A page with all of them is the last one.
+	if whole, err := w.ListPools(ctx, &remudav1.ListPoolsRequest{PageSize: 2}); err != nil || len(whole.GetPools()) != 2 || whole.GetNextPageToken() != "" {
+		t.Errorf("a page of two: %v, %v", whole, err)
+	}
 }
 
 func TestCallsAreCounted(t *testing.T) {
@@ -213,13 +217,15 @@ func TestHealthAndReflection(t *testing.T) {
 	w, ctx := newWorld(t), t.Context()
 	service := remudav1.FleetService_ServiceDesc.ServiceName
 	deadline := time.Now().Add(5 * time.Minute)
-	for {
-		got, err := healthv1.NewHealthClient(w.conn).Check(ctx, &healthv1.HealthCheckRequest{Service: service})
-		if err == nil && got.GetStatus() == healthv1.HealthCheckResponse_SERVING {
-			break
-		}
+	serves := func(name string) bool {
+		got, err := healthv1.NewHealthClient(w.conn).Check(ctx, &healthv1.HealthCheckRequest{Service: name})
 		if time.Now().After(deadline) {
-			t.Fatalf("health: %v, %v", got, err)
+			t.Fatalf("health of %q: %v, %v", name, got, err)
+		}
+		return err == nil && got.GetStatus() == healthv1.HealthCheckResponse_SERVING
+	}
+	for _, name := range []string{"", service, remudav1.WorkerService_ServiceDesc.ServiceName} {
+		for !serves(name) {
 		}
 	}
 	stream, err := reflectionv1.NewServerReflectionClient(w.conn).ServerReflectionInfo(ctx)
