@@ -10,9 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/cache"
-	"github.com/remuda-ci/remuda/internal/store/sqlite/db"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
@@ -68,37 +66,10 @@ func BenchmarkPool(b *testing.B) {
 func BenchmarkHistory(b *testing.B) {
 	for _, n := range []int{0, 1_000_000} {
 		b.Run(fmt.Sprintf("events=%d", n), func(b *testing.B) {
-			w := newWorld(b)
-			w.fillHistory(b, n)
+			w := newWorldOn(b, withHistory(b, n))
 			w.fill(b, 256, nil)
 			claimClosedLoop(b, w, 8)
 		})
-	}
-}
-
-// fillHistory writes events of runs that have four each, on hosts that have forty.
-func (w *world) fillHistory(b *testing.B, n int) {
-	b.Helper()
-	const each = 500
-	now := time.Now()
-	inBatches(b, n/each, func(ctx context.Context, batch int) error {
-		events := make([]lifecycle.Event, each)
-		for i := range events {
-			nth := batch*each + i
-			events[i] = lifecycle.Event{
-				At: now.Add(-time.Hour), InstanceID: fmt.Sprintf("i-%017x", uint64(nth/40)*0x9e3779b97f4a7c15>>4), Repository: repository, RunID: fmt.Sprint(10_000_000_000 + nth/4),
-				RequestID: fmt.Sprint(nth / 4), Assignment: 2, Action: lifecycle.ActionClaim, From: "idle", To: "claimed", Reason: "claimed for a run",
-			}
-		}
-		return w.store.AddEvents(ctx, events)
-	})
-	// Nothing of it is left in the log.
-	err := w.file.Read(context.Background(), "checkpoint", func(c *db.Conn) error {
-		var busy, pages, copied int64
-		return c.Get("PRAGMA wal_checkpoint(TRUNCATE)", nil, &busy, &pages, &copied)
-	})
-	if err != nil {
-		b.Fatal(err)
 	}
 }
 

@@ -23,12 +23,12 @@ const fleetAtMost = 300
 func BenchmarkFleet(b *testing.B) {
 	for _, n := range []int{1_000, 10_000, 100_000} {
 		b.Run(fmt.Sprintf("silent/hosts=%d", n), func(b *testing.B) { runFleet(b, n, time.Hour) })
-		b.Run(fmt.Sprintf("ended/hosts=%d", n), func(b *testing.B) { runFleet(b, n, -time.Minute) })
 	}
+	b.Run("ended/hosts=100000", func(b *testing.B) { runFleet(b, 100_000, -time.Minute) })
 }
 
-// watchFleet is how long the sweeps are watched at least: each has come to its end once, and that of liveness again.
-const watchFleet = 45 * time.Second
+// watchFleet is how long the sweeps are watched at least: each comes to its end once, also on a busy machine.
+const watchFleet = 30 * time.Second
 
 func runFleet(b *testing.B, n int, waitFor time.Duration) {
 	for range b.N {
@@ -76,7 +76,7 @@ func livingOf(b *testing.B, path string) (n int) {
 	return n
 }
 
-// fillFile makes a file with n hosts that wait for a time. Each reported most of a minute ago, so that it will soon be silent.
+// fillFile makes a file with n hosts that wait for a time. Each reported most of a minute ago, so that it counts as quiet.
 func fillFile(b *testing.B, path string, n int, waitFor time.Duration) {
 	b.Helper()
 	file, err := db.Open(path, db.Options{})
@@ -88,7 +88,7 @@ func fillFile(b *testing.B, path string, n int, waitFor time.Duration) {
 		r := record(i, now)
 		r.Threshold, r.DueAt = now.Add(waitFor), now.Add(waitFor)
 		report := lifecycle.Report{
-			HostKey: r.HostKey, HeartbeatAt: now.Add(-45 * time.Second), BootID: "b1", AgentVersion: "v1", RunnerVersion: "2.336.0", Assignment: r.Assignment,
+			HostKey: r.HostKey, HeartbeatAt: now.Add(-50 * time.Second), BootID: "b1", AgentVersion: "v1", RunnerVersion: "2.336.0", Assignment: r.Assignment,
 		}
 		return errors.Join(store.CreateInstance(ctx, r), store.ForHost(r.HostKey).PutReport(ctx, report))
 	})

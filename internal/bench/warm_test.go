@@ -24,8 +24,12 @@ func startSystem(b *testing.B) *local.System {
 	return startOn(b, filepath.Join(b.TempDir(), "state"))
 }
 
+// built: programs was called.
+var built bool
+
 // programs builds the daemons once for all benchmarks, and returns their directory.
 var programs = sync.OnceValues(func() (string, error) {
+	built = true
 	bin, err := os.MkdirTemp("", "remuda-bench")
 	if err != nil {
 		return "", err
@@ -39,11 +43,15 @@ var programs = sync.OnceValues(func() (string, error) {
 	return bin, nil
 })
 
-// TestMain removes the programs.
+// TestMain removes the programs and the histories.
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if bin, _ := programs(); bin != "" {
+	if built {
+		bin, _ := programs()
 		_ = os.RemoveAll(bin)
+	}
+	if histories.dir != "" {
+		_ = os.RemoveAll(histories.dir)
 	}
 	os.Exit(code)
 }

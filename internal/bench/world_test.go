@@ -41,7 +41,13 @@ type world struct {
 
 func newWorld(b *testing.B, caches ...cache.Spec) *world {
 	b.Helper()
-	file, err := db.Open(filepath.Join(b.TempDir(), "remuda.db"), db.Options{})
+	return newWorldOn(b, filepath.Join(b.TempDir(), "remuda.db"), caches...)
+}
+
+// newWorldOn is newWorld on a file that may have something already.
+func newWorldOn(b *testing.B, path string, caches ...cache.Spec) *world {
+	b.Helper()
+	file, err := db.Open(path, db.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -160,7 +166,8 @@ func inBatches(b *testing.B, n int, do func(ctx context.Context, i int) error) {
 	}
 }
 
-func hostID(i int) string { return fmt.Sprintf("i-%017x", i) }
+// hostID is an id without order, as those of EC2.
+func hostID(i int) string { return fmt.Sprintf("i-%017x", uint64(i)*0x9e3779b97f4a7c15>>4) }
 
 // record is a host that waits for a run.
 func record(i int, now time.Time) lifecycle.Record {

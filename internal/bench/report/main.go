@@ -35,32 +35,41 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	was, err := os.ReadFile(*path)
-	if err != nil {
-		return fmt.Errorf("read page: %w", err)
-	}
-	page := string(was)
 	var failed []error
 	for _, p := range chosen {
+		began := time.Now()
 		var found figures
 		var missing error
-		if began := time.Now(); !*text {
+		if !*text {
 			if found, missing = p.measure(ctx); missing != nil {
 				failed = append(failed, fmt.Errorf("measure %s: %w", p.name, missing))
 			}
 			fmt.Printf("%s took %s\n", p.name, time.Since(began).Round(time.Second))
 		}
-		if page, err = replace(page, p.name, p.render(found, missing)); err != nil {
+		if ctx.Err() != nil { // this part and the rest stay as they are
+			return context.Cause(ctx)
+		}
+		if err := write(*path, p.name, p.render(found, missing)); err != nil {
 			return err
 		}
 	}
-	if page, err = replace(page, "machine", machine()); err != nil {
+	return errors.Join(append(failed, write(*path, "machine", machine()))...)
+}
+
+// write puts what was found into the page. It is done after each part, so that an interruption loses only one.
+func write(path, name, text string) error {
+	page, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("read page: %w", err)
+	}
+	changed, err := replace(string(page), name, text)
+	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(*path, []byte(page), 0o644); err != nil {
+	if err := os.WriteFile(path, []byte(changed), 0o644); err != nil {
 		return fmt.Errorf("write page: %w", err)
 	}
-	return errors.Join(failed...)
+	return nil
 }
 
 // choose are the parts with these names, in the order of the page.

@@ -115,7 +115,7 @@ var parts = []part{
 	{
 		name: "provision", title: "Provision with real agents",
 		about:   "`controld dev` with an agentd and a stand-in runner for each host: of hosts that have served a run, and of machines that are launched for it and boot in no time.",
-		runs:    []bench{{pattern: "WarmProvision", time: "1x", count: 3}, {pattern: "Cold", time: "10x", count: 3}, {pattern: "Release$", time: "1x", count: 1}},
+		runs:    []bench{{pattern: "WarmProvision", time: "1x", count: 2}, {pattern: "Cold", time: "10x", count: 3}, {pattern: "Release$", time: "1x", count: 1}},
 		columns: latencies, limit: said("half of a read's interval of 500 ms, for a clean host"),
 		lacks: "hot and clean hosts apart; [the table of reads](#the-reads-of-hosts-that-wait) has both",
 	},
@@ -138,14 +138,14 @@ var parts = []part{
 	},
 	{
 		name: "fleet", title: "Memory and processor time of controld",
-		about:   "The process on a file of so many hosts whose machines are not there: see [a large fleet at once](#a-large-fleet-at-once). Its first 45 s, or until all have ended.",
+		about:   "The process on a file of so many hosts whose machines are not there: see [a large fleet at once](#a-large-fleet-at-once). Its first 30 s, or until all have ended.",
 		runs:    []bench{{pattern: "Fleet", time: "1x", count: 1}},
 		columns: []column{{title: "most memory, MiB", unit: "peak-MiB"}, {title: "in the end, MiB", unit: "after-MiB"}, {title: "processor time, s", unit: "cpu-s"}},
 		limit:   said("300 MiB"),
 	},
 	{
 		name: "agent", title: "An agent that waits",
-		about: "An agentd that waits for a run, for 20 s.", runs: []bench{{pattern: "IdleAgent", time: "1x", count: 3}},
+		about: "An agentd that waits for a run, for 20 s.", runs: []bench{{pattern: "IdleAgent", time: "1x", count: 2}},
 		columns: []column{{title: "memory, MiB", unit: "MiB"}, {title: "of a core, %", unit: "%core"}},
 		lacks:   "memory while a job runs. The calls of each state and their bytes are counted in [cost](cost.md)",
 	},
