@@ -107,8 +107,8 @@ run: build $(TOOLS)/grpcurl ## the whole system on this machine, staying up, wit
 sim: ## the deterministic fleet simulation (SEED= SEEDS= HOSTS= HOURS=)
 	CGO_ENABLED=0 go run -trimpath ./internal/sim/cmd/sim $(if $(SEED),-seed=$(SEED)) $(if $(SEEDS),-seeds=$(SEEDS)) $(if $(HOSTS),-hosts=$(HOSTS)) $(if $(HOURS),-hours=$(HOURS))
 
-soak: ## the long ones: soak tests, property tests, races repeated, fuzzing (COUNT= CHECKS= FUZZTIME=)
-	@COUNT='$(COUNT)' CHECKS='$(CHECKS)' FUZZTIME='$(FUZZTIME)' scripts/soak
+soak: ## the long ones: controld under fire, an hour of 200 hosts, property tests, races repeated, fuzzing (SOAK_MINUTES= COUNT= CHECKS= FUZZTIME=)
+	@SOAK_MINUTES='$(SOAK_MINUTES)' COUNT='$(COUNT)' CHECKS='$(CHECKS)' FUZZTIME='$(FUZZTIME)' scripts/soak
 
 bench: ## the benchmarks, in the format benchstat reads (COUNT= FLAGS=)
 	go test -run '^$$' -bench . -benchmem -timeout 30m $(if $(COUNT),-count=$(COUNT)) $(FLAGS) ./internal/bench/...

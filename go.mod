@@ -7,6 +7,7 @@ require (
 	buf.build/go/protovalidate v1.4.0 // checks requests against the rules in their protos
 	charm.land/bubbletea/v2 v2.1.1 // the live view of remuda top
 	connectrpc.com/connect v1.21.1 // the reads over HTTP, as JSON and for browsers
+	github.com/anishathalye/porcupine v1.3.1 // tests: is a history of claims linearizable
 	github.com/aws/aws-sdk-go-v2 v1.47.7 // AWS (given)
 	github.com/aws/aws-sdk-go-v2/config v1.33.15 // its region and credentials
 	github.com/aws/aws-sdk-go-v2/credentials v1.20.15 // tests: the credentials that emulators take
