@@ -20,8 +20,9 @@ import (
 
 // The environment of a test that runs once more, in namespaces of its own.
 const (
-	binVariable  = "REMUDA_SOAK_BIN"  // the directory of the programs
-	diskVariable = "REMUDA_SOAK_DISK" // where the small disk is to be
+	binVariable   = "REMUDA_SOAK_BIN"   // the directory of the programs
+	olderVariable = "REMUDA_SOAK_OLDER" // that of the programs of the version before, where a test needs them
+	diskVariable  = "REMUDA_SOAK_DISK"  // where the small disk is to be
 )
 
 // cannotMount is the exit code of a process that did not get its namespaces.
@@ -37,6 +38,7 @@ func TestMain(m *testing.M) {
 	}
 	code := m.Run()
 	testrun.System.Remove()
+	testrun.Older.Remove()
 	os.Exit(code)
 }
 
@@ -46,6 +48,14 @@ func bin(t testing.TB) string {
 		return dir
 	}
 	return testrun.System.Dir(t)
+}
+
+// older is the directory with the programs of the version before.
+func older(t testing.TB) string {
+	if dir := os.Getenv(olderVariable); dir != "" {
+		return dir
+	}
+	return testrun.Older.Dir(t)
 }
 
 // inNamespaces runs the test once more in a process that has a network and mounts of its own, so that nothing it cuts or fills is that of the

@@ -18,6 +18,7 @@ import (
 type nemesis struct {
 	*stage
 	sweeps *sweeps
+	list   func(n *nemesis) []fault
 	random *rand.Rand
 	count  map[string]int
 	skews  []time.Duration
@@ -98,7 +99,7 @@ func (n *nemesis) rage(ctx context.Context) {
 		case <-tick.C:
 		}
 		if len(bag) == 0 {
-			bag = n.faults()
+			bag = n.list(n)
 			n.random.Shuffle(len(bag), func(i, j int) { bag[i], bag[j] = bag[j], bag[i] })
 		}
 		n.take(bag[0])

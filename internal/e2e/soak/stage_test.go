@@ -77,13 +77,14 @@ func (s *stage) startGitHub() string {
 	return ""
 }
 
+// common says max_runtime, since the version before has another default and takes a request with another for another one.
 const common = `
 grpc: {addr: "` + grpcAddr + `"}
 http: {addr: "0.0.0.0:` + httpPort + `"}
 github: {url: "http://%s/api/v3", token_file: %s}
 pools:
-  default: {resource_classes: [large], usage_classes: [on-demand], idle_time: 2h, standby: clean, drift: ignore}
-  brief: {resource_classes: [large], usage_classes: [on-demand], idle_time: 2s, standby: clean, drift: ignore}
+  default: {resource_classes: [large], usage_classes: [on-demand], max_runtime: 2h, idle_time: 2h, standby: clean, drift: ignore}
+  brief: {resource_classes: [large], usage_classes: [on-demand], max_runtime: 2h, idle_time: 2s, standby: clean, drift: ignore}
 timeouts: {claim_margin: 1s, creation: 3m, claim: 90s}
 sweeps: {due: %s, lease: %s, liveness: 10s, cloud: 20s, grace: 1m}
 `
