@@ -104,8 +104,8 @@ run: build $(TOOLS)/grpcurl ## the whole system on this machine, staying up, wit
 	@ln -sf $(TOOLS)/grpcurl bin/grpcurl
 	@exec scripts/run $(ARGS)
 
-sim: ## the deterministic fleet simulation (SEED= SEEDS= HOSTS= HOURS=)
-	CGO_ENABLED=0 go run -trimpath ./internal/sim/cmd/sim $(if $(SEED),-seed=$(SEED)) $(if $(SEEDS),-seeds=$(SEEDS)) $(if $(HOSTS),-hosts=$(HOSTS)) $(if $(HOURS),-hours=$(HOURS))
+sim: ## the deterministic fleet simulation (SEED= SEEDS= NEW=1 HOSTS= HOURS=)
+	CGO_ENABLED=0 go run -trimpath ./internal/sim/cmd/sim $(if $(SEED),-seed=$(SEED)) $(if $(SEEDS),-seeds=$(SEEDS)) $(if $(NEW),-new) $(if $(HOSTS),-hosts=$(HOSTS)) $(if $(HOURS),-hours=$(HOURS))
 
 soak: ## the long ones: controld under fire, an hour of 200 hosts, property tests, races repeated, fuzzing (SOAK_MINUTES= COUNT= CHECKS= FUZZTIME=)
 	@SOAK_MINUTES='$(SOAK_MINUTES)' COUNT='$(COUNT)' CHECKS='$(CHECKS)' FUZZTIME='$(FUZZTIME)' scripts/soak

@@ -266,7 +266,7 @@ type Sweeps struct {
 	// Budgets: how much of the budgets is used, for which hosts and what they were used for on two days are read. Shorter costs
 	// these reads; longer has runs spend more than their budget, by as much.
 	Budgets time.Duration `yaml:"budgets"`
-	// Lease: how long the sweeping replica may be quiet before another takes over. Shorter than a slow
+	// Lease: how long the sweeping replica is quiet, at most, before another takes over. Shorter than a slow
 	// sweep's steps makes replicas take turns, which is harmless and wasteful.
 	Lease time.Duration `yaml:"lease"`
 	// Grace: a machine younger than this is never called leaked. Shorter than

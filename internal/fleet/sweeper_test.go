@@ -2,6 +2,7 @@ package fleet_test
 
 import (
 	"context"
+	"math/rand/v2"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -60,6 +61,60 @@ func TestASlowSweepKeepsNoOther(t *testing.T) {
 		}
 		if left := len(w.github.names()); left > 0 {
 			t.Errorf("%d registrations are left", left)
+		}
+	})
+}
+
+// TestAnotherReplicaSweepsInTime: whenever a replica stops without a word, another one sweeps within a lease and an interval of its last sweep.
+func TestAnotherReplicaSweepsInTime(t *testing.T) {
+	const lease, interval = 15 * time.Second, 5 * time.Second
+	for seed := range uint64(60) {
+		synctest.Test(t, func(t *testing.T) {
+			w, due := newWorld(t), &dueSweeps{}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer synctest.Wait()
+			defer cancel()
+			random := rand.New(rand.NewPCG(seed, 0))
+			alive, crash := context.WithCancel(ctx)
+			for i, until := range []context.Context{alive, ctx} {
+				replica := w.newFleet(string(rune('a'+i)), func(o *fleet.Options) {
+					o.Observer, o.Rand = due, random
+					o.Timing.Lease, o.Timing.Due = lease, interval
+				})
+				go replica.Sweep(until)
+				synctest.Wait() // the first one has the lease
+			}
+			time.Sleep(time.Minute + time.Duration(random.Int64N(int64(lease))))
+			crash()
+			time.Sleep(time.Minute)
+			due.mu.Lock()
+			defer due.mu.Unlock()
+			if most := lease + interval*11/10; due.gap > most || time.Since(due.last) > interval*11/10 { // the interval has a jitter of a tenth
+				t.Errorf("seed %d: no due sweep for %s, want at most %s; the last one was %s ago", seed, due.gap, most, time.Since(due.last))
+			}
+		})
+	}
+}
+
+// TestAHolderKeepsItsLease: a replica that renews its lease in time keeps it, however late the others look.
+func TestAHolderKeepsItsLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, others := newWorld(t), &dueSweeps{}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer synctest.Wait()
+		defer cancel()
+		go w.fleet.Sweep(ctx)
+		synctest.Wait()
+		for i := range 5 {
+			replica := w.newFleet(string(rune('b'+i)), func(o *fleet.Options) { o.Observer, o.Rand = others, rand.New(rand.NewPCG(uint64(i), 0)) })
+			go replica.Sweep(ctx)
+			time.Sleep(time.Second)
+		}
+		time.Sleep(24 * time.Hour)
+		others.mu.Lock()
+		defer others.mu.Unlock()
+		if !others.last.IsZero() {
+			t.Errorf("another replica swept at %s", others.last)
 		}
 	})
 }

@@ -17,7 +17,7 @@ func (l *life) blindCloud() {
 	const mean = 6 * time.Minute
 	var again func()
 	again = func() {
-		if !l.Chaos {
+		if !l.Storms {
 			return
 		}
 		l.Coverage.Faults[engine.FaultCloudBlind]++

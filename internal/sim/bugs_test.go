@@ -19,7 +19,7 @@ import (
 
 const (
 	// bugSeeds are the lives in which every rule must hold without a planted bug (TestLives).
-	bugSeeds = 420
+	bugSeeds = 200
 	// farSeeds are the lives in which a planted bug is looked for when it is not in the one that its file names. A change of the product changes what
 	// happens in which life, and the bugs that chance meets seldom are then in others.
 	farSeeds = 1500

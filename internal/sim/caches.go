@@ -48,7 +48,7 @@ func (l *life) dropCaches() {
 	}
 	var again func()
 	again = func() {
-		if !l.Chaos {
+		if !l.Storms {
 			return
 		}
 		of := l.workload.repositories[l.Rand.IntN(len(l.workload.repositories))]

@@ -15,10 +15,12 @@ import (
 type caller struct {
 	world.Run
 	l       *life
+	work    workload
 	attempt int
 	asks    int // requests made
 	open    int // jobs that have not ended
 	served  bool
+	steady  bool // it makes no faults of its own
 	over    bool // its jobs are done, or it was given up
 }
 
@@ -29,6 +31,8 @@ const runLength = 25 * time.Minute
 // hosts and compete for them.
 type workload struct {
 	repositories, pools, classes []string
+	hosts                        int           // of a request, at most
+	tries                        int           // of a request whose answer does not come
 	spot                         float64       // share of the requests for spot hosts, 0 to 1
 	jobLength                    time.Duration // mean
 	releaseAfter                 time.Duration // mean time until a run is released while it is provisioned
@@ -37,7 +41,7 @@ type workload struct {
 func (l *life) drawWorkload() workload {
 	t := workload{
 		repositories: world.Repositories, pools: []string{"default", "default", "owner", "once"},
-		classes: []string{"small", "large"}, spot: 0.3, jobLength: time.Minute, releaseAfter: 20 * time.Second,
+		classes: []string{"small", "large"}, hosts: min(4, l.Config.Hosts), tries: 5, spot: 0.3, jobLength: time.Minute, releaseAfter: 20 * time.Second,
 	}
 	switch l.Rand.IntN(4) {
 	case 0:
@@ -53,7 +57,7 @@ func (l *life) drawWorkload() workload {
 	return t
 }
 
-// beginCallers starts new runs at random times while the faults last, as long as there are fewer machines than configured.
+// beginCallers starts new runs at random times while there are storms, as long as there are fewer machines than configured.
 func (l *life) beginCallers() {
 	mean := 6 * time.Minute / time.Duration(l.Config.Hosts)
 	if l.Hot || l.imaging() {
@@ -61,48 +65,55 @@ func (l *life) beginCallers() {
 	}
 	var again func()
 	again = func() {
-		if !l.Chaos {
+		if !l.Storms {
 			return
 		}
 		if len(l.Living())-l.hotHosts()-l.stoppedHosts() < l.Config.Hosts {
-			l.newRun()
+			l.newRun(l.workload, false)
 		}
 		l.After(l.Exp(mean, 5*time.Minute), again)
 	}
 	l.After(0, again)
 }
 
-func (l *life) newRun() {
-	r := &caller{l: l, attempt: 1, Run: world.Run{
-		Repository: l.workload.repositories[l.Rand.IntN(len(l.workload.repositories))], ID: fmt.Sprintf("run-%d", len(l.Runs)+1),
+func (l *life) newRun(work workload, steady bool) *caller {
+	r := &caller{l: l, work: work, steady: steady, attempt: 1, Run: world.Run{
+		Repository: work.repositories[l.Rand.IntN(len(work.repositories))], ID: fmt.Sprintf("run-%d", len(l.Runs)+1),
 	}}
+	for steady && l.imaging() && !l.Trusted(r.Run) { // such a run leaves no host that another could claim
+		r.ID += "+"
+	}
 	l.Runs = append(l.Runs, r.Run)
 	r.provision()
 	r.jobAhead()
 	l.After(runLength, r.finish)
-	if l.Chance(engine.FaultSecondRequest) {
+	if r.chance(engine.FaultSecondRequest) {
 		l.After(l.Exp(10*time.Second, time.Minute), r.provision)
 	}
-	if l.Chance(engine.FaultReleaseInterim) {
-		l.After(l.Exp(l.workload.releaseAfter, 5*time.Minute), func() { r.release(0, false) })
+	if r.chance(engine.FaultReleaseInterim) {
+		l.After(l.Exp(work.releaseAfter, 5*time.Minute), func() { r.release(0, false) })
 	}
-	if l.Chance(engine.FaultEarlyRelease) {
+	if r.chance(engine.FaultEarlyRelease) {
 		l.After(l.Exp(3*time.Minute, 20*time.Minute), func() { r.release(r.attempt, l.Rand.IntN(2) == 0) })
 	}
+	return r
 }
+
+// chance draws whether the caller makes a fault.
+func (r *caller) chance(f engine.Fault) bool { return !r.steady && r.l.Chance(f) }
 
 // demand draws what a request asks for.
 func (r *caller) demand() fleet.Demand {
 	l := r.l
 	r.asks++
 	pick := func(s ...string) string { return s[l.Rand.IntN(len(s))] }
-	count := 1 + l.Rand.IntN(min(4, l.Config.Hosts))
+	count := 1 + l.Rand.IntN(r.work.hosts)
 	spec := lifecycle.Spec{
 		RunAttempt: r.attempt, Count: count, MinimumCount: 1 + l.Rand.IntN(count),
-		Pool: pick(l.workload.pools...), ResourceClass: pick(l.workload.classes...),
+		Pool: pick(r.work.pools...), ResourceClass: pick(r.work.classes...),
 		Timeout: l.Between(time.Minute, 10*time.Minute), AllowOnDemand: l.Rand.IntN(2) == 0,
 	}
-	if l.Rand.Float64() < l.workload.spot {
+	if l.Rand.Float64() < r.work.spot {
 		spec.UsageClass = lifecycle.UsageSpot
 	}
 	if l.Rand.IntN(4) == 0 {
@@ -116,11 +127,11 @@ func (r *caller) demand() fleet.Demand {
 // provision asks for hosts, and retries as callers do.
 func (r *caller) provision() {
 	d := r.demand()
-	r.ask(d, 5)
+	r.ask(d, r.work.tries)
 	switch l := r.l; {
-	case l.Chance(engine.FaultCallerRetries):
+	case r.chance(engine.FaultCallerRetries):
 		l.After(l.Exp(10*time.Second, 5*time.Minute), func() { r.ask(d, 0) })
-	case l.Chance(engine.FaultCallerDiffers):
+	case r.chance(engine.FaultCallerDiffers):
 		other := d
 		other.Spec.Count++
 		l.After(l.Exp(10*time.Second, 5*time.Minute), func() { r.ask(other, 0) })
@@ -156,7 +167,7 @@ func (r *caller) ask(d fleet.Demand, tries int) {
 			again()
 		}
 	})
-	if l.Chance(engine.FaultCallerLeaves) {
+	if r.chance(engine.FaultCallerLeaves) {
 		l.After(l.Exp(20*time.Second, 10*time.Minute), func() { c.left = true })
 	}
 }
@@ -168,7 +179,7 @@ func (r *caller) serve(hosts int) {
 		return
 	}
 	r.served = true
-	if l.Chance(engine.FaultNoJobs) {
+	if r.chance(engine.FaultNoJobs) {
 		l.After(l.Between(time.Minute, 10*time.Minute), r.finish)
 		return
 	}
@@ -176,7 +187,7 @@ func (r *caller) serve(hosts int) {
 	for i := range jobs {
 		r.job(fmt.Sprintf("%s.%d job %d", r.ID, r.attempt, i), r.ID)
 	}
-	if l.Chance(engine.FaultForeignJob) {
+	if r.chance(engine.FaultForeignJob) {
 		r.job("foreign job at "+r.ID, "stranger-"+r.ID)
 	}
 }
@@ -184,7 +195,7 @@ func (r *caller) serve(hosts int) {
 func (r *caller) job(name, runID string) {
 	l := r.l
 	r.open++
-	j := &world.Job{Name: name, Repository: r.Repository, RunID: runID, Label: r.ID, Length: l.Exp(l.workload.jobLength, 12*time.Minute)}
+	j := &world.Job{Name: name, Repository: r.Repository, RunID: runID, Label: r.ID, Length: l.Exp(r.work.jobLength, 12*time.Minute)}
 	j.Done = func() {
 		if r.open--; r.open == 0 {
 			r.finish()
@@ -221,7 +232,7 @@ func (r *caller) finish() {
 	r.over = true
 	l.GitHub.Drop(func(j *world.Job) bool { return j.Label != r.ID })
 	attempt := r.attempt
-	if l.Chance(engine.FaultNeverReleased) {
+	if r.chance(engine.FaultNeverReleased) {
 		return
 	}
 	webhook := l.Rand.IntN(3) > 0
@@ -231,7 +242,7 @@ func (r *caller) finish() {
 	if !webhook || l.Rand.IntN(3) > 0 {
 		l.After(l.Exp(2*time.Second, 20*time.Second), func() { r.release(attempt, l.Rand.IntN(2) == 0) })
 	}
-	if l.Chance(engine.FaultRerun) {
+	if r.chance(engine.FaultRerun) {
 		l.After(l.Exp(30*time.Second, 5*time.Minute), r.rerun)
 	}
 }
@@ -251,11 +262,11 @@ func (r *caller) rerun() {
 func (r *caller) webhook(attempt int) {
 	l := r.l
 	late := l.Exp(2*time.Second, 10*time.Second)
-	if l.Chance(engine.FaultWebhookLate) {
+	if r.chance(engine.FaultWebhookLate) {
 		late = l.Between(time.Minute, 15*time.Minute)
 	}
 	l.After(late, func() { r.release(attempt, false) })
-	if l.Chance(engine.FaultWebhookTwice) {
+	if r.chance(engine.FaultWebhookTwice) {
 		l.After(late+l.Exp(time.Minute, 10*time.Minute), func() { r.release(attempt, false) })
 	}
 }
@@ -270,7 +281,7 @@ func (r *caller) release(attempt int, wait bool) {
 		return
 	}
 	op := replica.fleet.NewRelease(r.Repository, r.ID, attempt, wait)
-	if l.Chance(engine.FaultJobAtRelease) {
+	if r.chance(engine.FaultJobAtRelease) {
 		r.jobAtRelease(attempt)
 	}
 	l.Tell(replica.name, "release", fmt.Sprintf("%s attempt %d wait %t", r.ID, attempt, wait))

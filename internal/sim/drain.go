@@ -19,7 +19,7 @@ func (l *life) drains() {
 	const mean = 3 * time.Minute
 	var again func()
 	again = func() {
-		if !l.Chaos {
+		if !l.Storms {
 			return
 		}
 		l.drain()

@@ -54,7 +54,7 @@ func (l *life) loseEvery(mean time.Duration, rows []rowLoss) {
 	const first = 4 * time.Minute
 	var again func()
 	again = func() {
-		if !l.Chaos {
+		if !l.Storms {
 			return
 		}
 		l.loseOneOf(rows)

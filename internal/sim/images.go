@@ -54,7 +54,7 @@ func (l *life) keepImages() {
 func (l *life) hostileRoots(event any) {
 	switch e := event.(type) {
 	case world.Listening:
-		if h := e.Runner.Host; l.Chaos && l.hasImages(h) && l.Rand.IntN(2) == 0 {
+		if h := e.Runner.Host; l.Storms && l.hasImages(h) && l.Rand.IntN(2) == 0 {
 			h.CutOff = l.Now.Add(l.Between(3*time.Second, 12*time.Second))
 		}
 	case world.JobBegins:

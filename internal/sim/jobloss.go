@@ -18,7 +18,7 @@ func (l *life) loseJobs() {
 	const mean = 4 * time.Minute
 	var again func()
 	again = func() {
-		if !l.Chaos {
+		if !l.Storms {
 			return
 		}
 		l.loseJobsOnce()

@@ -116,6 +116,13 @@ func (l *life) begin() {
 	l.rules.Begin()
 }
 
+// endStorms ends what strikes many at once.
+func (l *life) endStorms() {
+	l.rightClocks()
+	l.EndStorms()
+	l.resumeAll()
+}
+
 // endChaos ends all faults: from here on everything has to settle.
 func (l *life) endChaos() {
 	if l.warm != nil {
@@ -125,7 +132,9 @@ func (l *life) endChaos() {
 		l.freshStopped.Policy.MinimumIdle = 0
 	}
 	l.endPoolJobs()
-	l.rightClocks()
+	if l.losing() {
+		l.After(endUnrecordedAfter, l.EndUnrecorded)
+	}
+	l.endStorms()
 	l.Calm()
-	l.resumeAll()
 }

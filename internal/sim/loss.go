@@ -44,7 +44,7 @@ func (l *life) loseTables() {
 	l.After(l.Exp(mean, 10*mean), l.Copy)
 	var again func()
 	again = func() {
-		if !l.Chaos {
+		if !l.Storms {
 			return
 		}
 		l.loseOnce()
@@ -58,7 +58,6 @@ func (l *life) loseTables() {
 	}
 	l.loseJobs()
 	l.loseGuards()
-	l.After(l.Config.Chaos+endUnrecordedAfter, l.EndUnrecorded)
 }
 
 // loseOnce is one loss. The store is away for a while around a restore, as while a table is deleted and made again.
@@ -87,14 +86,14 @@ func (l *life) loseOnce() {
 // loseUnderLongJob loses the record of a host whose job lasts until after the next cloud sweep, once in a life.
 func (l *life) loseUnderLongJob() {
 	const long = 4 * time.Minute
-	if l.Chaos && !l.LoseUnderJob(long) {
+	if l.Storms && !l.LoseUnderJob(long) {
 		l.After(10*time.Second, l.loseUnderLongJob)
 	}
 }
 
 // restoreUnderJobs restores the record of a host while a job runs on the host in a later assignment.
 func (l *life) restoreUnderJobs() {
-	if !l.Chaos {
+	if !l.Storms {
 		return
 	}
 	wait := 10 * time.Second

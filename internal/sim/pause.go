@@ -22,7 +22,7 @@ func (l *life) pauses() {
 	const mean = 6 * time.Minute
 	var again func()
 	again = func() {
-		if !l.Chaos {
+		if !l.Storms {
 			return
 		}
 		pool := pausedPools[l.Rand.IntN(len(pausedPools))]

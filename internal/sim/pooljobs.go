@@ -42,14 +42,14 @@ func (l *life) poolJobs() {
 	l.DrawJobFaults()
 }
 
-// beginPoolJobs has jobs of the pool queued at random times while the faults last, some of them together.
+// beginPoolJobs has jobs of the pool queued at random times while there are storms, some of them together.
 func (l *life) beginPoolJobs() {
 	if !l.pooling() {
 		return
 	}
 	var again func()
 	again = func() {
-		if !l.Chaos {
+		if !l.Storms {
 			return
 		}
 		for range 1 + l.Rand.IntN(3) {

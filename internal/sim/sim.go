@@ -43,6 +43,7 @@ func Run(c Config) (result Result) {
 	l.Protect(func() {
 		l.begin()
 		l.RunUntil(engine.Epoch.Add(l.Config.Chaos))
+		l.work()
 		l.endChaos()
 		l.settle()
 	})

@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -44,6 +45,23 @@ func TestLives(t *testing.T) {
 	}
 	if t.Failed() {
 		t.Log(coverage)
+	}
+}
+
+// TestLivesThatBrokeARule: what once broke a rule in these lives is mended.
+func TestLivesThatBrokeARule(t *testing.T) {
+	for _, line := range strings.Split(strings.TrimSpace(read(t, "testdata/lives.txt")), "\n") {
+		number, _, _ := strings.Cut(line, " ")
+		if number == "#" {
+			continue
+		}
+		seed, err := strconv.ParseUint(number, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := sim.Run(sim.Config{Seed: seed}); r.Violation != nil {
+			t.Errorf("seed %d: %v", seed, r.Violation)
+		}
 	}
 }
 

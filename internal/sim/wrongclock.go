@@ -16,7 +16,7 @@ func (l *life) wrongClocks() {
 	const mean = 4 * time.Minute
 	var again func()
 	again = func() {
-		if !l.Chaos {
+		if !l.Storms {
 			return
 		}
 		l.wrongClock()

@@ -206,9 +206,22 @@ func (s *Sweeper) lane(now time.Time) *lane {
 
 func (s *Sweeper) holds() bool { return s.lease.Holder == s.env.Replica }
 
-// keepLease renews our lease, or takes over one whose version stood still for as long as a lease lasts.
+// A holder renews its lease three times in the time that it lasts, with jitter, and the others look as often. So one sees a renewal up to
+// renewedWithin of that time late, and takes over when the version has stood still for the rest: a lease after the last renewal at the latest,
+// and never from one that renews in time.
+const (
+	renewals      = 3
+	renewedWithin = 11.0 / 30 // a third, and a tenth of it
+)
+
+// standsStill is how long the version of another's lease stands still before it is taken over.
+func (s *Sweeper) standsStill() time.Duration {
+	return time.Duration(float64(s.env.Timing.Lease) * (1 - renewedWithin))
+}
+
+// keepLease renews our lease, or takes over one whose version stood still for too long.
 func (s *Sweeper) keepLease(ctx context.Context, now time.Time) error {
-	s.renewAt = now.Add(s.env.Ops.Jitter(s.env.Timing.Lease / 3))
+	s.renewAt = now.Add(s.env.Ops.Jitter(s.env.Timing.Lease / renewals))
 	defer func() { s.env.sweeping.Store(s.holds()) }()
 	stored, err := s.env.Store.Lease(ctx, sweepLease)
 	if err != nil && !errors.Is(err, lifecycle.ErrNotFound) {
@@ -223,8 +236,11 @@ func (s *Sweeper) keepLease(ctx context.Context, now time.Time) error {
 		return nil
 	}
 	ours := stored.Holder == s.env.Replica
-	free := stored.Version == 0 || now.Sub(s.seenAt) >= s.env.Timing.Lease
+	free := stored.Version == 0 || now.Sub(s.seenAt) >= s.standsStill()
 	if !ours && !free {
+		if at := s.seenAt.Add(s.standsStill()); at.Before(s.renewAt) {
+			s.renewAt = at // not a look later
+		}
 		return nil
 	}
 	taken, err := s.env.Store.TakeLease(ctx, replicas.Lease{Name: sweepLease, Holder: s.env.Replica, Version: stored.Version})

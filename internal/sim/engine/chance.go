@@ -70,6 +70,15 @@ func (e *Engine) SetOdds(f Fault, factor float64) {
 	e.odds[f], e.chances[f] = factor, rates[f]*factor
 }
 
+// LimitOdds has no fault of single calls strike more often than its usual rate from here on.
+func (e *Engine) LimitOdds() {
+	for f, factor := range e.odds {
+		if factor > 1 {
+			e.odds[f], e.chances[f] = 1, e.chances[f]/factor
+		}
+	}
+}
+
 // Chance draws whether a fault strikes now, and counts it.
 func (e *Engine) Chance(f Fault) bool {
 	if e.Director != nil {
@@ -85,7 +94,7 @@ func (e *Engine) Chance(f Fault) bool {
 	return true
 }
 
-// Recur has a fault strike at random times while the faults last. strike reports whether it
+// Recur has a fault strike at random times while there are storms. strike reports whether it
 // found something to strike.
 func (e *Engine) Recur(f Fault, strike func() bool) {
 	odds := e.odds[f]
@@ -95,7 +104,7 @@ func (e *Engine) Recur(f Fault, strike func() bool) {
 	mean := time.Duration(float64(meanIntervals[f]+hotIntervals[f]) / odds)
 	var again func()
 	again = func() {
-		if !e.Chaos {
+		if !e.Storms {
 			return
 		}
 		if strike() {

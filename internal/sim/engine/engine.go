@@ -19,8 +19,9 @@ type Engine struct {
 	// Current is the actor whose step is made now; nil between steps.
 	Current *Actor
 	// Chaos is set while faults strike. odds are how often, as factors of their usual rates, and
-	// chances those of the faults of single calls, 0 to 1: the products of both.
+	// chances those of the faults of single calls, 0 to 1: the products of both. Storms is set while those strike, too, that come at random times.
 	Chaos   bool
+	Storms  bool
 	odds    map[Fault]float64
 	chances map[Fault]float64
 	// Director is set in a story, which has no chance; nil in all other lives.
@@ -48,7 +49,7 @@ type Director interface {
 // New returns an engine at the beginning of a life.
 func New(c Config) *Engine {
 	e := &Engine{
-		Config: c, Rand: rand.New(rand.NewPCG(c.Seed, 0x72656d756461)), Now: Epoch, Chaos: true,
+		Config: c, Rand: rand.New(rand.NewPCG(c.Seed, 0x72656d756461)), Now: Epoch, Chaos: true, Storms: true,
 		trace: newTrace(c.Keep), Coverage: NewCoverage(),
 	}
 	e.drawFaultRates()

@@ -86,15 +86,11 @@ func (w *Watcher) checkViews(h *world.Host, j *world.Job) {
 	}
 }
 
-// dropped reports whether the cache was dropped between a write and the view that sees it. A host that was new then may have been on no list. The run has the
-// host since a time.
-func (w *Watcher) dropped(pool string, v *world.View, writer world.Writer, since time.Time) bool {
+// dropped reports whether the cache was dropped between a write and the claim of the host by the run that sees it: a run that has a host then goes on with
+// its view, which its host may be about to give it. A host that was new then may have been on no list.
+func (w *Watcher) dropped(pool string, v *world.View, writer world.Writer, claimedAt time.Time) bool {
 	at, ok := w.droppedAt[world.CacheDropped{Pool: pool, Key: v.Key}]
-	seesSince := v.AttachedAt
-	if v.Spec.Holds == cache.HoldsDocker { // a run that has a host then keeps it with the images, until its end
-		seesSince = since
-	}
-	return ok && seesSince.After(at) && writer.At.Before(at.Add(-reuseLag))
+	return ok && claimedAt.After(at) && writer.At.Before(at.Add(-reuseLag))
 }
 
 func shares(scope cache.Scope, writer, reader string) bool {
@@ -118,8 +114,8 @@ func (w *Watcher) checkCleaned(e world.CachesCleaned) {
 		of := slices.Equal(v.Wrote, []world.Run{said.run})
 		may := judged && slices.Contains(said.names, v.Spec.Name)
 		switch {
-		case v.Kept && !judged && v.Spec.Holds == cache.HoldsDocker && slices.Equal(v.Wrote, w.presentRun(h.ID)):
-			// it registers again for the run that has it, which is judged when it leaves
+		case v.Kept && !judged && v.Spec.Holds == cache.HoldsDocker && (slices.Equal(v.Wrote, w.presentRun(h.ID)) || l.judgedSince(assignment, v.Wrote)):
+			// it registers again for the run that has it, which is judged when it leaves, and may have left during the clean-up
 		case v.Kept && (!of || !may):
 			w.Broken(RuleStaleCommit, "%s keeps the cache %s of %v in assignment %d, whose release kept %v of run %s", h.ID, v.Spec.Name, v.Wrote, assignment, said.names, said.run.ID)
 		case !v.Kept && of && slices.Contains(said.still, v.Spec.Name):
@@ -128,6 +124,16 @@ func (w *Watcher) checkCleaned(e world.CachesCleaned) {
 			w.Mark(engine.MarkCacheKept)
 		}
 	}
+}
+
+// judgedSince reports whether the run that wrote was judged as the host left a later assignment.
+func (l *history) judgedSince(assignment int64, wrote []world.Run) bool {
+	for later, v := range l.verdicts {
+		if later > assignment && slices.Equal(wrote, []world.Run{v.run}) {
+			return true
+		}
+	}
+	return false
 }
 
 // presentRun is the run that has a host by its record; nil: none has.

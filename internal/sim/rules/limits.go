@@ -39,6 +39,9 @@ func (w *Watcher) hostsOf(l policy.Limit) int {
 			continue
 		}
 		q, err := w.Truth.Request(engine.Background, r.Repository, r.RunID, r.RequestID)
+		if err == nil && w.lateClaim(r, q) {
+			continue
+		}
 		if err == nil && !q.Settled() && !q.Has(r.HostKey) {
 			// Two callers of one request each claim what it lacks as far as they know, and
 			// what is too much goes back once they have written down what they won.
@@ -68,6 +71,11 @@ func (w *Watcher) machinesOf(pool string) int {
 func (w *Watcher) lateLaunch(m lifecycle.Machine) bool {
 	q, err := w.Truth.Request(engine.Background, m.Repository, m.RunID, m.RequestID)
 	return err == nil && q.Settled() && w.Now.Sub(w.settledAt[q.RequestID]) > 30*time.Second
+}
+
+// lateClaim reports whether a host was claimed after its request was over, by a replica that was suspended before the claim. It goes back then.
+func (w *Watcher) lateClaim(r lifecycle.Record, q lifecycle.Request) bool {
+	return q.Settled() && w.of(r.HostKey).claimedAt.After(w.settledAt[q.RequestID])
 }
 
 // launching counts the hosts of open launches that have no record yet.

@@ -65,5 +65,6 @@ const (
 	RuleLeftover        engine.Rule = "left over"          // nothing is left at the end
 	RuleStopped         engine.Rule = "stopped"            // only machines of clean hosts without a run are stopped, and a run gets one that stopped before
 	RuleRestless        engine.Rule = "restless"           // an operation that has nothing to do pauses
+	RuleQuiet           engine.Rule = "quiet"              // so much is claimed, and fails, in each life that the other rules are tried
 	RuleReleaseComplete engine.Rule = "release incomplete" // after a release no record names the run
 )

@@ -62,12 +62,13 @@ func (w *Watcher) malformed(hostKey string) bool {
 	return ok && p.Check(w.Now) != nil
 }
 
-// notHeardYet reports whether controld, when it began to release the run of a host that boots, could not know whether its record is a
+// notHeardYet reports whether controld, when it began to release the run of a host that boots or was claimed, could not know whether its record is a
 // restored one: the record or its deadline was old, the agent had not reported lately, and it could not have done so, since the
 // store had not answered the replica for long enough. Then the host stays until its agent could report. A report that came since need not have been read.
 func (w *Watcher) notHeardYet(r lifecycle.Record, p lifecycle.Report, began time.Time) bool {
 	written, limit := r.UpdatedAt, w.Pools[r.Pool].Policy.Silence
-	if q, err := w.Truth.Request(engine.Background, r.Repository, r.RunID, r.RequestID); err == nil && q.ReleasedAt.After(written) {
+	q, err := w.Truth.Request(engine.Background, r.Repository, r.RunID, r.RequestID)
+	if r.State == lifecycle.StateCreated && err == nil && q.ReleasedAt.After(written) {
 		written = q.ReleasedAt
 	}
 	if r.Threshold.Before(written) {
@@ -79,5 +80,6 @@ func (w *Watcher) notHeardYet(r lifecycle.Record, p lifecycle.Report, began time
 		heard = l.reportedBefore
 	}
 	unheard := heard.Before(w.Now.Add(clockSlack - limit))
-	return r.State == lifecycle.StateCreated && old && unheard && began.Sub(w.Current.Proc.StoreUpSince) < limit+clockSlack
+	ready := r.State == lifecycle.StateRunning || r.State == lifecycle.StateIdle
+	return !ready && old && unheard && began.Sub(w.Current.Proc.StoreUpSince) < limit+clockSlack
 }

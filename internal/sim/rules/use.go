@@ -48,7 +48,8 @@ func (w *Watcher) checkReuse(q lifecycle.Request) {
 		r, err := w.Truth.Instance(engine.Background, m.HostKey)
 		switch {
 		case err != nil:
-		case q.Spec.JobsOf != "" && w.GitHub.Registering(lifecycle.RunnerName(r.Assignment+1, r.InstanceID)): // another is about to claim it
+		case q.Spec.JobsOf != "" && (w.Reading(r.HostKey) || w.GitHub.Registering(lifecycle.RunnerName(r.Assignment+1, r.InstanceID))):
+			// another is about to claim it
 		case w.fits(q, r) && r.PooledAt.Before(seen) && !r.Held(seen):
 			rule := RuleReuse
 			if w.Pools[q.Spec.Pool].ByCaches() {

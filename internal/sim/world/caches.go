@@ -35,9 +35,8 @@ type View struct {
 	Spec cache.Spec
 	Key  string
 	// Sees are the runs that wrote what was committed, and Wrote those whose jobs have run since it was attached.
-	Sees       []Writer
-	Wrote      []Run
-	AttachedAt time.Time
+	Sees  []Writer
+	Wrote []Run
 	// Kept: it became the cache.
 	Kept       bool
 	assignment int64
@@ -71,7 +70,7 @@ func (h *Host) attach(a agent.Assignment) {
 			h.World.Mark(engine.MarkCacheSeen)
 		}
 		h.caches[key] = Cache{c.Writers, h.World.Now}
-		h.views[spec.Name] = &View{Spec: spec, Key: key, Sees: slices.Clone(c.Writers), AttachedAt: h.World.Now, assignment: a.Number}
+		h.views[spec.Name] = &View{Spec: spec, Key: key, Sees: slices.Clone(c.Writers), assignment: a.Number}
 	}
 }
 

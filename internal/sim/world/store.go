@@ -132,6 +132,10 @@ func (s storePort) Get(_ context.Context, k *store.Kind, key store.Key) (store.R
 	if k == store.Pauses.Kind && !s.w.Pausing || isMetered(k) && !s.w.Metering {
 		return s.w.Truth.Get(engine.Background, k, key) // nothing is drawn for it: lives without such faults are what they were
 	}
+	if k == store.Instances.Kind {
+		s.w.reading[key[0]]++
+		defer func() { s.w.reading[key[0]]-- }()
+	}
 	return read(s, "read "+k.Name, "", func(m *memory.Store) (store.Row, error) {
 		if k == store.FleetHolds.Kind {
 			s.w.Sees(SeesHold)
@@ -142,6 +146,9 @@ func (s storePort) Get(_ context.Context, k *store.Kind, key store.Key) (store.R
 		return m.Get(engine.Background, k, key)
 	})
 }
+
+// Reading reports whether a replica is about to learn what the record of a host says.
+func (w *World) Reading(hostKey string) bool { return w.reading[hostKey] > 0 }
 
 // GetMany reads rows, which are never old ones.
 func (s storePort) GetMany(_ context.Context, k *store.Kind, keys []store.Key) ([]store.Row, error) {

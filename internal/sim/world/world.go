@@ -25,7 +25,9 @@ type World struct {
 	Truth *store.Store
 	lag   *lag
 	kept  []*store.Store // the backups, the oldest first
-	queue *queue.Queue
+	// reading counts the reads of a host's record that are under way.
+	reading map[string]int
+	queue   *queue.Queue
 	// notices are what EC2 announced and no replica has acknowledged; announced counts all.
 	notices   []notice.Delivery
 	announced int
@@ -77,7 +79,7 @@ var Repositories = []string{"acme/app", "acme/lib", "umbrella/app"}
 
 // New returns a world without a fleet.
 func New(c engine.Config) *World {
-	w := &World{Engine: engine.New(c), Machines: map[string]*Machine{}}
+	w := &World{Engine: engine.New(c), Machines: map[string]*Machine{}, reading: map[string]int{}}
 	w.Truth = store.New(w.Clock)
 	w.lag = newLag(w)
 	w.queue = queue.New(w.Clock)
@@ -92,6 +94,13 @@ func New(c engine.Config) *World {
 func (w *World) Calm() {
 	w.Tell("world", "calm", "")
 	w.Chaos = false
+	w.EndStorms()
+	w.CalmSince = w.Now
+}
+
+// EndStorms ends what is away or short, and the faults that come at random times. Single calls go on failing.
+func (w *World) EndStorms() {
+	w.Storms = false
 	w.StoreAwayUntil, w.CloudAwayUntil, w.CloudBlindUntil, w.GitHub.Away, w.ReportsAwayUntil = w.Now, w.Now, w.Now, w.Now, w.Now
 	for _, m := range w.Living() {
 		if m.Host != nil {
@@ -100,7 +109,6 @@ func (w *World) Calm() {
 	}
 	w.EndShortage()
 	w.GitHub.Assign()
-	w.CalmSince = w.Now
 }
 
 // Observe has f called with each event of the world, one of the types in events.go.

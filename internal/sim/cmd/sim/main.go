@@ -17,6 +17,7 @@ func main() {
 	var o options
 	flag.Uint64Var(&o.seed, "seed", 0, "live this one life and show its trace (0: many)")
 	flag.Uint64Var(&o.first, "first", 1, "the first seed of many")
+	flag.BoolVar(&o.fresh, "new", false, "take the first seed from the clock, so that the lives are others than before")
 	flag.IntVar(&o.seeds, "seeds", 200, "how many lives")
 	flag.IntVar(&o.hosts, "hosts", 0, "about how many machines live at once (0: 6)")
 	flag.Float64Var(&o.hours, "hours", 0, "virtual hours of faults in each life (0: a third of one)")
@@ -38,6 +39,7 @@ type options struct {
 	hours         float64
 	keep          int
 	log, coverage bool
+	fresh         bool
 	explore       string
 	story         string
 }
@@ -60,6 +62,10 @@ func run(o options) bool {
 		o.first, o.seeds = o.seed, 1
 	}
 	began, told := time.Now(), time.Now()
+	if o.fresh {
+		o.first = uint64(began.Unix())
+		fmt.Printf("lives %d to %d\n", o.first, o.first+uint64(o.seeds)-1)
+	}
 	coverage := sim.NewCoverage()
 	var events int
 	var virtual time.Duration
