@@ -27,7 +27,7 @@ import (
 // BenchmarkLimitCommits: what the driver of the embedded store does with no program around it: transactions of so many updates by key, of a row with a
 // document as long as a record's, with the settings of the store.
 func BenchmarkLimitCommits(b *testing.B) {
-	for _, writes := range []int{1, 16} {
+	for _, writes := range []int{1, 13} {
 		b.Run(fmt.Sprintf("writes=%d", writes), func(b *testing.B) {
 			file := "file:" + filepath.Join(b.TempDir(), "limit.db") + "?" + url.Values{"_pragma": {"journal_mode(WAL)", "synchronous(NORMAL)", "cache_size(-8192)"}}.Encode()
 			db, err := sql.Open("sqlite", file)

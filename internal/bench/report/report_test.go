@@ -47,7 +47,7 @@ func TestRender(t *testing.T) {
 BenchmarkCallers/store=sqlite/callers=8-2  300  1 ns/op  990.0 claims/s  1.4 cpu-ms/op  3.3 p50-ms  19 p99-ms
 BenchmarkCallers/store=sqlite/callers=8-2  300  1 ns/op  1010 claims/s  1.6 cpu-ms/op  3.1 p50-ms  21 p99-ms
 BenchmarkCallers/store=sqlite/callers=8-2  300  1 ns/op  1000 claims/s  1.5 cpu-ms/op  3.2 p50-ms  20 p99-ms
-BenchmarkLimitCommits/writes=16-2  300  1 ns/op  5000 commits/s  0.2 cpu-ms/op
+BenchmarkLimitCommits/writes=13-2  300  1 ns/op  5000 commits/s  0.2 cpu-ms/op
 BenchmarkLimitEcho/callers=8-2  300  1 ns/op  5000 calls/s  0.05 cpu-ms/op
 PASS
 `
