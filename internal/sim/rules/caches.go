@@ -127,8 +127,8 @@ func (w *Watcher) checkCleaned(e world.CachesCleaned) {
 }
 
 // judgedSince reports whether the run that wrote was judged as the host left a later assignment.
-func (l *history) judgedSince(assignment int64, wrote []world.Run) bool {
-	for later, v := range l.verdicts {
+func (h *history) judgedSince(assignment int64, wrote []world.Run) bool {
+	for later, v := range h.verdicts {
 		if later > assignment && slices.Equal(wrote, []world.Run{v.run}) {
 			return true
 		}
