@@ -78,7 +78,7 @@ func TestAnotherReplicaSweepsInTime(t *testing.T) {
 			alive, crash := context.WithCancel(ctx)
 			for i, until := range []context.Context{alive, ctx} {
 				replica := w.newFleet(string(rune('a'+i)), func(o *fleet.Options) {
-					o.Observer, o.Rand = due, random
+					o.Observer, o.Rand = due, rand.New(rand.NewPCG(seed, uint64(i+1)))
 					o.Timing.Lease, o.Timing.Due = lease, interval
 				})
 				go replica.Sweep(until)
