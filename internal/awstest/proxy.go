@@ -38,6 +38,7 @@ type Proxy struct {
 	faults    []*injected
 	calls     []Call
 	counts    map[aws.Call]int
+	delay     time.Duration
 }
 
 // Call is one request that came to a Proxy, each try for itself.
@@ -147,6 +148,20 @@ func (p *Proxy) Heal() {
 	p.faults = nil
 }
 
+// Delay makes each call from now on take that much longer, as the network to AWS does. An emulator on this machine answers
+// sooner than AWS can.
+func (p *Proxy) Delay(each time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.delay = each
+}
+
+func (p *Proxy) delayOfEach() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.delay
+}
+
 // Calls are those that came so far, in this order.
 func (p *Proxy) Calls() []Call {
 	p.mu.Lock()
@@ -169,6 +184,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 		p.caller.sent.validate(r, body)
 	}
 	n, fault := p.record(call, body)
+	time.Sleep(p.delayOfEach())
 	answer := p.answer(r, call, fault)
 	p.answered(n, answer.Status)
 	answer.Write(w)

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
@@ -60,6 +61,22 @@ var read = map[aws.Call]func(context.Context, sdk.Config) error{
 		_, err := iam.NewFromConfig(c).ListRoles(ctx, nil)
 		return err
 	},
+}
+
+func TestProxyDelaysEachCall(t *testing.T) {
+	p := newProxy(t)
+	config := awstest.Config(t, p.URL())
+	const delay = 100 * time.Millisecond
+	p.Delay(delay)
+	began := time.Now()
+	for range 2 {
+		if err := read[aws.Call{Service: "sts", Operation: "GetCallerIdentity"}](t.Context(), config); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if took := time.Since(began); took < 2*delay {
+		t.Errorf("two calls took %v, want %v at least", took, 2*delay)
+	}
 }
 
 func TestProxyPassesAndRecordsEveryService(t *testing.T) {
