@@ -33,7 +33,7 @@ PROTO_TOOLS := $(addprefix $(TOOLS)/,buf protoc-gen-go protoc-gen-go-grpc)
 RELEASE_TOOLS := $(addprefix $(TOOLS)/,nfpm cyclonedx-gomod ociimage)
 LINT_TOOLS := $(PROTO_TOOLS) $(addprefix $(TOOLS)/,staticcheck deadcode)
 
-.PHONY: help build man site links packages action release release-tools proto lint test test-host test-upgrade demo demo-cache run sim soak bench bench-report benchstat mutation clean
+.PHONY: help build man site links packages action release release-tools proto lint test test-host test-upgrade demo demo-cache run sim soak bench bench-report peers benchstat mutation clean
 
 help: ## say what the targets do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -115,6 +115,9 @@ bench: ## the benchmarks, in the format benchstat reads (COUNT= FLAGS=)
 
 bench-report: ## measure the second half of docs/performance.md again (PARTS=callers,webhooks)
 	go run ./internal/bench/report $(if $(PARTS),-parts $(PARTS))
+
+peers: ## measure Remuda beside other tools, whose code it fetches; needs node 20, npm and github.com (PEER_DIR= COUNT= ONLY=Warm|Cold|ScaleDown)
+	@$(if $(PEER_DIR),PEER_DIR='$(PEER_DIR)') $(if $(COUNT),COUNT='$(COUNT)') $(if $(ONLY),ONLY='$(ONLY)') scripts/peers
 
 benchstat: $(TOOLS)/benchstat ## compare outputs of make bench (FILES="old.txt new.txt")
 	@benchstat $(FILES)

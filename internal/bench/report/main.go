@@ -27,6 +27,7 @@ func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("report", flag.ContinueOnError)
 	path := flags.String("page", "docs/performance.md", "the page to write")
 	only := flags.String("parts", "", "the parts to measure, with commas; empty: all")
+	from := flags.String("from", "", "a file with what benchmarks printed: measure nothing, and print the tables")
 	text := flags.Bool("text", false, "measure nothing: write the sentences, without figures")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -34,6 +35,9 @@ func run(ctx context.Context, args []string) error {
 	chosen, err := choose(*only)
 	if err != nil {
 		return err
+	}
+	if *from != "" {
+		return fill(*path, *from, chosen)
 	}
 	var failed []error
 	for _, p := range chosen {
@@ -56,6 +60,27 @@ func run(ctx context.Context, args []string) error {
 	return errors.Join(append(failed, write(*path, "machine", machine()))...)
 }
 
+// fill writes parts of benchmarks that ran already into the page, and prints their tables.
+func fill(path, from string, chosen []part) error {
+	out, err := os.Open(from)
+	if err != nil {
+		return fmt.Errorf("read benchmarks: %w", err)
+	}
+	defer out.Close()
+	found, err := parse(out)
+	if err != nil {
+		return err
+	}
+	for _, p := range chosen {
+		text := p.render(found, nil)
+		if err := write(path, p.name, text); err != nil {
+			return err
+		}
+		fmt.Printf("%s\n%s\n", p.title, aligned(text))
+	}
+	return write(path, "machine", machine())
+}
+
 // write puts what was found into the page. It is done after each part, so that an interruption loses only one.
 func write(path, name, text string) error {
 	page, err := os.ReadFile(path)
@@ -72,10 +97,10 @@ func write(path, name, text string) error {
 	return nil
 }
 
-// choose are the parts with these names, in the order of the page.
+// choose are the parts with these names, in the order of the page. Without names they are all that need no other tool.
 func choose(names string) ([]part, error) {
 	if names == "" {
-		return parts, nil
+		return slices.DeleteFunc(slices.Clone(parts), func(p part) bool { return p.beside != nil }), nil
 	}
 	var chosen []part
 	for _, name := range strings.Split(names, ",") {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -38,10 +39,8 @@ func (p part) render(f figures, err error) string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "\n### %s\n\n%s\n\n", p.title, p.about)
 	var rows strings.Builder
-	for _, name := range f.names {
-		if !p.limits(name) {
-			rows.WriteString(p.row(f, name))
-		}
+	for _, name := range p.cases(f) {
+		rows.WriteString(p.row(f, name))
 	}
 	switch {
 	case rows.Len() > 0 && err != nil:
@@ -56,11 +55,26 @@ func (p part) render(f figures, err error) string {
 	if p.lacks != "" {
 		fmt.Fprintf(&s, "Not measured: %s.\n\n", p.lacks)
 	}
+	if p.beside != nil {
+		fmt.Fprintf(&s, "`ONLY='%s' make peers` measures it again.\n\n", p.beside.only)
+		return s.String()
+	}
 	fmt.Fprintf(&s, "`make bench-report PARTS=%s` measures it again.\n\n", p.name)
 	return s.String()
 }
 
+// cases are the rows of the table.
+func (p part) cases(f figures) []string {
+	if p.beside != nil {
+		return p.beside.cases(f)
+	}
+	return slices.DeleteFunc(slices.Clone(f.names), p.limits)
+}
+
 func (p part) head() string {
+	if p.beside != nil {
+		return p.beside.head()
+	}
 	titles, line := "| case |", "|:--|"
 	for _, c := range p.columns {
 		titles, line = titles+" "+c.title+" |", line+"--:|"
@@ -69,6 +83,9 @@ func (p part) head() string {
 }
 
 func (p part) row(f figures, name string) string {
+	if p.beside != nil {
+		return "| " + strings.Join(p.beside.cells(f, name), " | ") + " |\n"
+	}
 	var s strings.Builder
 	fmt.Fprintf(&s, "| %s |", name)
 	for _, c := range p.columns {

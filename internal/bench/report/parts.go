@@ -19,6 +19,8 @@ type part struct {
 	lacks string
 	// other measures what no benchmark does; nil: runs do.
 	other func(ctx context.Context, p part) (figures, error)
+	// beside is a table of another shape, of benchmarks that ran already; nil: it has that of columns.
+	beside *beside
 }
 
 // column is one unit of the benchmarks.
@@ -39,6 +41,9 @@ func (c column) times() float64 {
 func (p part) limits(name string) bool { return strings.HasPrefix(name, "Limit") && p.name != "limits" }
 
 func (p part) measure(ctx context.Context) (figures, error) {
+	if p.beside != nil {
+		return figures{}, errors.New("`make peers` measures it")
+	}
 	if p.other != nil {
 		return p.other(ctx, p)
 	}
@@ -164,4 +169,5 @@ var parts = []part{
 		columns: []column{{title: "of all, %", unit: "%"}},
 		limit:   explained,
 	},
+	besideProvision, besideRelease, besideCalls, besideScaleDown,
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -70,6 +72,72 @@ PASS
 	}
 	if _, err := choose("callers,none"); err == nil {
 		t.Error("a part that there is not was chosen")
+	}
+}
+
+// besideOutput is what benchmarks of peers print: three runs of one case, and one of another.
+const besideOutput = `goos: linux
+BenchmarkPeersWarm/hosts=10/delay=5ms/poll=1s-2  1  1 ns/op  84 peer-provision-calls  310 peer-provision-host-calls  1.25 peer-provision-s  10.0 peer-provision:sqs.DeleteMessage  8.0 remuda-provision:dynamodb.Query  33 remuda-provision-calls  12 remuda-provision-host-calls  0.60 remuda-provision-s
+BenchmarkPeersWarm/hosts=10/delay=5ms/poll=1s-2  1  1 ns/op  84 peer-provision-calls  320 peer-provision-host-calls  1.30 peer-provision-s  10.0 peer-provision:sqs.DeleteMessage  35 remuda-provision-calls  14 remuda-provision-host-calls  0.66 remuda-provision-s
+BenchmarkPeersWarm/hosts=10/delay=5ms/poll=1s-2  1  1 ns/op  84 peer-provision-calls  330 peer-provision-host-calls  1.35 peer-provision-s  10.0 peer-provision:sqs.DeleteMessage  34 remuda-provision-calls  13 remuda-provision-host-calls  0.65 remuda-provision-s
+BenchmarkPeersScaleDown/runners=100/delay=5ms-2  1  1 ns/op  103 peer-scale-down-calls  203 peer-scale-down-github-calls  101 peer-scale-down-s  100 peer-scale-down:ec2.TerminateInstances  8 remuda-scale-down-calls  101 remuda-scale-down-github-calls  2 remuda-scale-down-s  1 remuda-scale-down:ec2.TerminateInstances
+`
+
+// TestBeside: a table has a row of each case, with medians, and how many times as long the other tool took.
+func TestBeside(t *testing.T) {
+	found, err := parse(strings.NewReader(besideOutput))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for part, rows := range map[string][]string{
+		"beside":         {"| warm, 10 | 5ms | 1s | 0.65 ± 5 % | 1.30 ± 4 % | 2.0 | 34 | 84 | 13 | 320 |\n"},
+		"beside-release": {"| warm, 10 | 5ms | 1s | - | - | - | - | - | - | - |\n"},
+		"beside-calls":   {"| `sqs.DeleteMessage` | 0 / 10 | 0 / 0 | 0 / 0 |\n"},
+		"beside-scale-down": {
+			"| time, s | 2.00 | 101 |\n", "| calls to GitHub | 101 | 203 |\n", "| calls to AWS | 8 | 103 |\n", "| `ec2.TerminateInstances` | 1 | 100 |\n",
+		},
+	} {
+		chosen, err := choose(part)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := chosen[0].render(found, nil)
+		for _, row := range rows {
+			if !strings.Contains(got, row) {
+				t.Errorf("part %s: got\n%s\nwant the row\n%s", part, got, row)
+			}
+		}
+		if strings.Contains(got, "dynamodb.Query") {
+			t.Errorf("part %s has a row of calls that only one run of three made:\n%s", part, got)
+		}
+		if lines := strings.Count(aligned(got), "\n"); lines != strings.Count(got, "\n| ")+strings.Count(got[:2], "| ") {
+			t.Errorf("part %s: %d lines for a terminal of\n%s", part, lines, got)
+		}
+	}
+	all, err := choose("")
+	if err != nil || slices.ContainsFunc(all, func(p part) bool { return p.beside != nil }) {
+		t.Errorf("a report without names measures other tools (%v)", err)
+	}
+}
+
+// TestThePageNamesThePeers: the page says at which commits scripts/peers takes the other tools.
+func TestThePageNamesThePeers(t *testing.T) {
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	script, err := os.ReadFile("../../../scripts/peers")
+	if err != nil {
+		t.Fatal(err)
+	}
+	commits := regexp.MustCompile(`_commit=([0-9a-f]{40})\n`).FindAllStringSubmatch(string(script), -1)
+	if len(commits) != 2 {
+		t.Fatalf("scripts/peers pins %d commits, want 2", len(commits))
+	}
+	for _, c := range commits {
+		if !strings.Contains(string(text), "/"+c[1]+")") {
+			t.Errorf("the page does not link to %s", c[1])
+		}
 	}
 }
 

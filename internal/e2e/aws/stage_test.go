@@ -34,7 +34,7 @@ type stage struct {
 	machines *machines
 	fleet    remudav1.FleetServiceClient
 	github   *local.GitHub
-	pools    string // of controld's configuration
+	setup    setup
 	config   string // controld's
 	programs string // the directory of controld's
 	controld *process
@@ -49,16 +49,22 @@ func newStage(t testing.TB) *stage {
 // newStageOf is newStage with the programs of a directory.
 func newStageOf(t testing.TB, programs string) *stage {
 	t.Helper()
-	return newStageWith(t, programs, pools)
+	return newStageWith(t, programs, setup{pools: pools, more: quickSweeps})
 }
 
-// newStageWith is newStageOf with some pools, in lines of YAML.
-func newStageWith(t testing.TB, programs, pools string) *stage {
+// setup is what the configurations of stages differ by, in lines of YAML: the pools, and more keys.
+type setup struct{ pools, more string }
+
+// quickSweeps keep the tests short.
+const quickSweeps = "sweeps: {due: 500ms}\n"
+
+// newStageWith is newStageOf with a setup.
+func newStageWith(t testing.TB, programs string, with setup) *stage {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	t.Cleanup(cancel)
-	s := &stage{TB: t, ctx: ctx, account: newAccount(t), programs: programs, pools: pools, log: &buffer{}}
-	s.startGitHub()
+	s := &stage{TB: t, ctx: ctx, account: newAccount(t), programs: programs, setup: with, log: &buffer{}}
+	s.github = startGitHub(t)
 	s.configure()
 	s.startControld()
 	s.Cleanup(func() {
@@ -71,12 +77,13 @@ func newStageWith(t testing.TB, programs, pools string) *stage {
 	return s
 }
 
-func (s *stage) startGitHub() {
-	s.Helper()
+// startGitHub starts a stand-in for GitHub.
+func startGitHub(t testing.TB) *local.GitHub {
+	t.Helper()
 	log := &buffer{}
-	p := start(s.TB, log, nil, testrun.System.Dir(s.TB), "controld", "github-standin", "--addr", "127.0.0.1:0", "--state-dir", s.TempDir())
-	s.Cleanup(p.kill)
-	s.github = local.NewGitHub(p.ready(s.TB, log, "github")[0])
+	p := start(t, log, nil, testrun.System.Dir(t), "controld", "github-standin", "--addr", "127.0.0.1:0", "--state-dir", t.TempDir())
+	t.Cleanup(p.kill)
+	return local.NewGitHub(p.ready(t, log, "github")[0])
 }
 
 // pools: hosts of the pool brief expire at once, and all else has time. Those of the other pool outlive a new launch template,
@@ -99,8 +106,7 @@ http: {addr: "127.0.0.1:0"}
 github: {url: "%s/api/v3", token_file: %s}
 pools:%s
 timeouts: {claim_margin: 1s}
-sweeps: {due: 500ms}
-`
+%s`
 
 func (s *stage) configure() {
 	s.Helper()
@@ -108,7 +114,7 @@ func (s *stage) configure() {
 	check(s.TB, os.WriteFile(token, []byte("standin\n"), 0o600))
 	image, subnets, group := s.account.network()
 	s.config = filepath.Join(s.TempDir(), "controld.yaml")
-	text := fmt.Sprintf(settings, region, profile, image, strings.Join(subnets, ", "), group, s.github.URL(), token, s.pools)
+	text := fmt.Sprintf(settings, region, profile, image, strings.Join(subnets, ", "), group, s.github.URL(), token, s.setup.pools, s.setup.more)
 	check(s.TB, os.WriteFile(s.config, []byte(text), 0o600))
 }
 

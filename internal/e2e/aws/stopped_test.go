@@ -19,7 +19,7 @@ const stoppingPool = `
 // TestAStoppedHostInAWS: EC2 stops the instance of a host whose idle time is over, and the next run has it started in place of a launch. Stopped
 // again, it ends by an order.
 func TestAStoppedHostInAWS(t *testing.T) {
-	s := newStageWith(t, testrun.System.Dir(t), stoppingPool)
+	s := newStageWith(t, testrun.System.Dir(t), setup{pools: stoppingPool, more: quickSweeps})
 	_, err := s.fleet.Refresh(s.ctx, &remudav1.RefreshRequest{})
 	check(t, err)
 	first := s.provision(ask("501", 1))

@@ -84,7 +84,7 @@ func newInstall(t *testing.T) *install {
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	t.Cleanup(cancel)
 	i := &install{stage: &stage{TB: t, ctx: ctx, account: emptyAccount(t), log: &buffer{}}, operator: newProxy(t), dir: t.TempDir(), root: t.TempDir()}
-	i.startGitHub()
+	i.github = startGitHub(t)
 	i.readPage()
 	tree, err := filepath.Abs("../../..")
 	check(t, err)
