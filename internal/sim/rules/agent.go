@@ -76,7 +76,10 @@ func (w *Watcher) checkRegister(h *world.Host, a agent.Assignment) {
 	if h.LastRun != "" && h.LastRun != key {
 		w.Broken(RuleDirtyHost, "%s registers for %s and was not cleaned since %s", h.ID, key, h.LastRun)
 	}
-	if w.listened[a.RunnerName] && !forgot {
+	if forgot {
+		delete(w.listened, a.RunnerName)
+	}
+	if w.listened[a.RunnerName] {
 		w.Broken(RuleRegisteredTwice, "%s registers as %s, and has listened by that name", h.ID, a.RunnerName)
 	}
 }
