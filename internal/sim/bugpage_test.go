@@ -2,7 +2,6 @@ package sim_test
 
 import (
 	"cmp"
-	"flag"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -12,15 +11,13 @@ import (
 	"github.com/remuda-ci/remuda/internal/testrun/golden"
 )
 
-var updatePage = flag.Bool("update-bugs", false, "write the table of planted bugs in the docs")
-
 // listBegin begins the list of planted bugs on its page. It ends the page.
 const listBegin = "## All of them\n"
 
 // TestThePlantedBugsPage: the page has each planted bug, with the rules that must catch it.
 func TestThePlantedBugsPage(t *testing.T) {
 	bugs, _ := plantedBugs(t, moduleRoot(t))
-	golden.File(t, "../../docs/planted-bugs.md", *updatePage, func(before string) string {
+	golden.File(t, "../../docs/planted-bugs.md", *update, func(before string) string {
 		head, _, found := strings.Cut(before, listBegin)
 		if !found {
 			t.Fatalf("the page has no list that begins with %q", listBegin)

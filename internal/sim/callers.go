@@ -20,7 +20,6 @@ type caller struct {
 	asks    int // requests made
 	open    int // jobs that have not ended
 	served  bool
-	steady  bool // it makes no faults of its own
 	over    bool // its jobs are done, or it was given up
 }
 
@@ -33,6 +32,7 @@ type workload struct {
 	repositories, pools, classes []string
 	hosts                        int           // of a request, at most
 	tries                        int           // of a request whose answer does not come
+	steady                       bool          // its callers make no faults of their own
 	spot                         float64       // share of the requests for spot hosts, 0 to 1
 	jobLength                    time.Duration // mean
 	releaseAfter                 time.Duration // mean time until a run is released while it is provisioned
@@ -69,18 +69,18 @@ func (l *life) beginCallers() {
 			return
 		}
 		if len(l.Living())-l.hotHosts()-l.stoppedHosts() < l.Config.Hosts {
-			l.newRun(l.workload, false)
+			l.newRun(l.workload)
 		}
 		l.After(l.Exp(mean, 5*time.Minute), again)
 	}
 	l.After(0, again)
 }
 
-func (l *life) newRun(work workload, steady bool) *caller {
-	r := &caller{l: l, work: work, steady: steady, attempt: 1, Run: world.Run{
+func (l *life) newRun(work workload) *caller {
+	r := &caller{l: l, work: work, attempt: 1, Run: world.Run{
 		Repository: work.repositories[l.Rand.IntN(len(work.repositories))], ID: fmt.Sprintf("run-%d", len(l.Runs)+1),
 	}}
-	for steady && l.imaging() && !l.Trusted(r.Run) { // such a run leaves no host that another could claim
+	for work.steady && l.imaging() && !l.Trusted(r.Run) { // such a run leaves no host that another could claim
 		r.ID += "+"
 	}
 	l.Runs = append(l.Runs, r.Run)
@@ -100,7 +100,7 @@ func (l *life) newRun(work workload, steady bool) *caller {
 }
 
 // chance draws whether the caller makes a fault.
-func (r *caller) chance(f engine.Fault) bool { return !r.steady && r.l.Chance(f) }
+func (r *caller) chance(f engine.Fault) bool { return !r.work.steady && r.l.Chance(f) }
 
 // demand draws what a request asks for.
 func (r *caller) demand() fleet.Demand {

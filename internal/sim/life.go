@@ -116,13 +116,6 @@ func (l *life) begin() {
 	l.rules.Begin()
 }
 
-// endStorms ends what strikes many at once.
-func (l *life) endStorms() {
-	l.rightClocks()
-	l.EndStorms()
-	l.resumeAll()
-}
-
 // endChaos ends all faults: from here on everything has to settle.
 func (l *life) endChaos() {
 	if l.warm != nil {
@@ -135,6 +128,7 @@ func (l *life) endChaos() {
 	if l.losing() {
 		l.After(endUnrecordedAfter, l.EndUnrecorded)
 	}
-	l.endStorms()
+	l.rightClocks()
 	l.Calm()
+	l.resumeAll()
 }

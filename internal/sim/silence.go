@@ -26,7 +26,7 @@ func (l *life) massSilence() {
 		l.ReportsAwayUntil = l.Now.Add(l.Between(2*time.Minute, 12*time.Minute))
 		l.Tell("world", "no reports until", engine.SinceEpoch(l.ReportsAwayUntil))
 		for range claimedUnheard {
-			l.After(l.Between(0, 30*time.Second), func() { l.newRun(l.workload, false) })
+			l.After(l.Between(0, 30*time.Second), func() { l.newRun(l.workload) })
 		}
 		l.After(l.ReportsAwayUntil.Sub(l.Now)+l.Exp(mean, 10*mean), again)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/sim"
 )
 
-var update = flag.Bool("update", false, "write the stories as they happen now")
+var update = flag.Bool("update", false, "write the stories as they happen now, and the page of planted bugs")
 
 // TestStories: the stories of testdata/stories happen as they are written. They are the
 // documentation of internal/fleet by example. Write them with -update, and commit the

@@ -23,7 +23,9 @@ const workTime = 12
 // often as usual.
 func (l *life) work() {
 	if l.quiet() {
-		l.endStorms()
+		l.rightClocks()
+		l.EndStorms()
+		l.resumeAll()
 		l.LimitOdds()
 		l.beginRegulars()
 	}
@@ -49,7 +51,9 @@ const regulars = 3
 
 // beginRegulars has small runs of one repository follow each other, so that each finds the hosts that the last one had.
 func (l *life) beginRegulars() {
-	work := workload{repositories: world.Repositories[:1], pools: []string{"default"}, classes: []string{"small"}, hosts: 1, tries: 50, jobLength: 3 * time.Second}
+	work := workload{
+		repositories: world.Repositories[:1], pools: []string{"default"}, classes: []string{"small"}, hosts: 1, tries: 50, jobLength: 3 * time.Second, steady: true,
+	}
 	for range regulars {
 		l.After(l.Exp(time.Second, 10*time.Second), func() { l.regular(work) })
 	}
@@ -60,7 +64,7 @@ func (l *life) regular(work workload) {
 	if !l.Chaos {
 		return
 	}
-	r := l.newRun(work, true)
+	r := l.newRun(work)
 	began := l.Now
 	var look func()
 	look = func() {
