@@ -28,7 +28,8 @@ func (e Equivalent) file() string {
 func ReadEquivalents(r io.Reader) ([]Equivalent, error) {
 	var all []Equivalent
 	why := ""
-	for lines := bufio.NewScanner(r); lines.Scan(); {
+	lines := bufio.NewScanner(r)
+	for lines.Scan() {
 		line := strings.TrimSpace(lines.Text())
 		switch text, comment := strings.CutPrefix(line, "#"); {
 		case line == "":
@@ -40,6 +41,9 @@ func ReadEquivalents(r io.Reader) ([]Equivalent, error) {
 		default:
 			all = append(all, Equivalent{line, why})
 		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("read equivalents: %w", err)
 	}
 	return all, nil
 }

@@ -75,7 +75,7 @@ func Until(n int) int {
 // Unused has no test.
 func Unused(done bool) bool {
 	if !done {
-		panic("not done")
+		panic("it is never called so")
 	}
 	return true
 }
