@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -156,9 +157,12 @@ func NewMetrics() *Metrics {
 		m.unserved.WithLabelValues(string(code))
 	}
 	m.registry.MustRegister(m.calls, m.decided, m.sweeps, m.ages, m.hosts, m.rates, m.requests, m.rpcs, m.webhooks, m.runners, m.budgets, m.waiting, m.waitsFor, m.turns, m.held, m.clock, m.paused, m.ofBudget, m.guarded, m.gone, m.spent, m.cost, m.services, build,
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+		collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(heapLive)), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
+
+// heapLive is what the last collection left, as go_gc_heap_live_bytes. Only it tells growth: the heap in use counts garbage too.
+var heapLive = collectors.GoRuntimeMetricsRule{Matcher: regexp.MustCompile("^/gc/heap/live:bytes$")}
 
 func phase(name, help string) prometheus.Histogram {
 	return prometheus.NewHistogram(prometheus.HistogramOpts{

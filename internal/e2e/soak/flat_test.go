@@ -98,7 +98,7 @@ const (
 
 var measures = [...]measure{
 	memory:      {"resident memory of controld", " MiB", 0.10, 8},
-	heap:        {"heap in use after the last collection", " MiB", 0.10, 4},
+	heap:        {"heap that the last collection left", " MiB", 0.10, 4},
 	descriptors: {"descriptors of controld", "", 0.05, 5},
 	goroutines:  {"goroutines of controld", "", 0.05, 5},
 	wal:         {"the database's log", " MiB", 0.10, 1},
@@ -185,7 +185,7 @@ func (f *flat) measure(at time.Duration, file *db.DB) (s sample) {
 	check(f.TB, err)
 	s.values[memory], s.values[descriptors] = float64(stat.ResidentMemory())/mib, float64(open)
 	metrics := f.metrics()
-	s.values[heap], s.values[goroutines] = metrics["go_memstats_heap_inuse_bytes"]/mib, metrics["go_goroutines"]
+	s.values[heap], s.values[goroutines] = metrics["go_gc_heap_live_bytes"]/mib, metrics["go_goroutines"]
 	path := filepath.Join(f.dir, "remuda.db")
 	s.values[wal] = float64(size(f.TB, path+"-wal")) / mib
 	s.values[perRow] = float64(size(f.TB, path)+size(f.TB, path+"-wal")) / float64(s.rows)
