@@ -235,6 +235,24 @@ func Processes(stateDir string) ([]Process, error) {
 	return list, nil
 }
 
+// endAtMost bounds how often EndProcesses looks: a killed process is gone in milliseconds.
+const endAtMost = 100
+
+// EndProcesses kills what Processes lists, until it lists nothing: an init may just be starting another process.
+func EndProcesses(stateDir string) error {
+	for range endAtMost {
+		list, err := Processes(stateDir)
+		if err != nil || len(list) == 0 {
+			return err
+		}
+		for _, p := range list {
+			_ = syscall.Kill(p.PID, syscall.SIGKILL) // it may have ended
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return fmt.Errorf("end the processes of %s: some are still there", stateDir)
+}
+
 // Log keeps what processes print, and can be read while they print more.
 type Log struct {
 	mu   sync.Mutex

@@ -24,6 +24,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/awstest/imdstest"
 	"github.com/remuda-ci/remuda/internal/githubsim/runner"
+	"github.com/remuda-ci/remuda/internal/local"
 	"github.com/remuda-ci/remuda/internal/testrun"
 )
 
@@ -42,10 +43,20 @@ type machines struct {
 
 type machine struct {
 	*process
-	log *buffer
+	root string // its disk
+	log  *buffer
 	// powerOn starts the agentd on the disk of the machine. off: it has none now, since its instance does not run.
 	powerOn func() *process
 	off     bool
+}
+
+// end ends all that runs on the machine: a runner has a process group of its own.
+func (m *machine) end(t testing.TB) {
+	t.Helper()
+	m.kill()
+	if err := local.EndProcesses(m.root); err != nil {
+		t.Error(err)
+	}
 }
 
 // lookEvery is how often EC2 is asked which instances run.
@@ -73,7 +84,7 @@ func startMachines(t testing.TB, a *account, programs string) *machines {
 		cancel()
 		<-m.stopped
 		for id, booted := range m.booted {
-			booted.kill()
+			booted.end(t)
 			if t.Failed() {
 				t.Logf("agentd of %s:\n%s", id, booted.log)
 			}
@@ -116,7 +127,7 @@ func (m *machines) follow(ctx context.Context) {
 // power turns a machine on or off.
 func (m *machines) power(booted *machine, on bool) {
 	if !on {
-		booted.kill()
+		booted.end(m.t)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -168,7 +179,7 @@ func (m *machines) boot(ctx context.Context, i types.Instance) (*machine, error)
 	log := &buffer{}
 	env := append(append(m.account.hosts.Environ(), metadata.Environment()...), "AWS_REGION=")
 	powerOn := func() *process { return start(m.t, log, env, programs, "agentd", "--config", path) }
-	return &machine{process: powerOn(), log: log, powerOn: powerOn}, nil
+	return &machine{process: powerOn(), root: root, log: log, powerOn: powerOn}, nil
 }
 
 // cloudInit writes the files that the instance's user data asks for, below root.

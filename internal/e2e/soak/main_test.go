@@ -98,14 +98,8 @@ func inNamespaces(t *testing.T, prepare func(), test func(disk *disk)) {
 // endProcesses ends the hosts of the test, which outlive every controld.
 func endProcesses(t testing.TB, dir string) {
 	t.Helper()
-	for range 3 { // an init may just be starting another
-		processes, err := local.Processes(dir)
-		if err != nil {
-			t.Error(err)
-		}
-		for _, p := range processes {
-			_ = syscall.Kill(p.PID, syscall.SIGKILL) // it may have ended
-		}
+	if err := local.EndProcesses(dir); err != nil {
+		t.Error(err)
 	}
 }
 
