@@ -41,8 +41,8 @@ func (r *Report) Picture(w io.Writer) error {
 	line(`<title>%d recorded jobs, played with a policy</title>`, r.Jobs)
 	line("%s", picStyle)
 	line(`<rect class="paper" width="%d" height="%d"/>`, picWidth, height)
-	line(`<text x="%d" y="32" font-size="18" font-weight="600">%d jobs of %d repositories, from %s to %s</text>`,
-		picLeft, r.Jobs, len(r.Repositories)-1, r.From.Format(time.DateOnly), r.Until.Format(time.DateOnly))
+	line(`<text x="%d" y="32" font-size="18" font-weight="600">%s, from %s to %s</text>`,
+		picLeft, r.title(), r.From.Format(time.DateOnly), r.Until.Format(time.DateOnly))
 	legend(&b, 56)
 	most := r.most(played)
 	top := 100

@@ -6,15 +6,22 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/remuda-ci/remuda/internal/lifecycle/plural"
 )
 
 // mostRows is how many repositories a table has at most: those with the most jobs.
 const mostRows = 30
 
+// title says how many jobs of how many repositories there are.
+func (r *Report) title() string {
+	return plural.Of(r.Jobs, "job", "jobs") + " of " + plural.Of(len(r.Repositories)-1, "repository", "repositories")
+}
+
 // Table prints a report for people: all jobs, then by repository. A wide one has all waits of repositories.
 func (r *Report) Table(w io.Writer, wide bool) error {
-	fmt.Fprintf(w, "%d jobs of %d repositories, created from %s on, the last over at %s. A boot takes %s.\n\n",
-		r.Jobs, len(r.Repositories)-1, minute(r.From), minute(r.Until), seconds(r.BootSeconds))
+	fmt.Fprintf(w, "%s, created from %s on, the last over at %s. A boot takes %s.\n\n",
+		r.title(), minute(r.From), minute(r.Until), seconds(r.BootSeconds))
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	line := func(what string, of func(c Column) string, more ...string) {
 		cells := []string{what}
