@@ -214,7 +214,7 @@ func (s *stage) table(l *load, n *nemesis, watch *sweeps, v verdict, took time.D
 		{"faults", n.String()},
 		{"wrong clocks", fmt.Sprint(n.skews)},
 		{"runs, and those that got too few hosts in time", fmt.Sprintf("%d, %d", l.runs, l.short)},
-		{"calls that were made again", l.retries()},
+		{"calls that were made again", retries(l.failed)},
 		{"Provision until its answer: median, 99%, longest", l.times("provision")},
 		{"Release until its answer: median, 99%, longest", l.times("release")},
 		{"claims that callers were answered with", fmt.Sprint(v.claims)},

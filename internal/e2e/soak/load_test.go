@@ -206,10 +206,10 @@ func (l *load) say(format string, args ...any) {
 }
 
 // retries are the codes for which calls were made again, with how often.
-func (l *load) retries() string {
+func retries(failed map[codes.Code]int) string {
 	var all []string
-	for _, code := range slices.Sorted(maps.Keys(l.failed)) {
-		all = append(all, fmt.Sprintf("%d %s", l.failed[code], code))
+	for _, code := range slices.Sorted(maps.Keys(failed)) {
+		all = append(all, fmt.Sprintf("%d %s", failed[code], code))
 	}
 	return strings.Join(all, ", ")
 }
