@@ -24,7 +24,12 @@ const (
 	dayPicture = "../../docs/planned-day.svg"
 )
 
-var dayBlock = regexp.MustCompile(`(?s)<!-- recorded day -->\n.*<!-- end -->\n`)
+// monthHistory is a month of a public repository. examples/history/README.md says where it is from.
+const monthHistory = "../../examples/history/bitcoin-month.csv"
+
+var monthBlock = regexp.MustCompile(`(?s)<!-- recorded month -->\n.*?<!-- end -->\n`)
+
+var dayBlock = regexp.MustCompile(`(?s)<!-- recorded day -->\n.*?<!-- end -->\n`)
 
 // recordedDay are jobs at the times of the recorded pushes, with recorded durations. internal/fleet/testdata/workday/README.md says how they
 // were recorded.
@@ -71,6 +76,28 @@ func TestTheRecordedDay(t *testing.T) {
 	golden.File(t, dayPicture, *update, func(string) string { return picture.String() })
 	golden.File(t, dayPage, *update, func(page string) string {
 		return dayBlock.ReplaceAllLiteralString(page, "<!-- recorded day -->\n```\n"+table(t, r)+"```\n<!-- end -->\n")
+	})
+}
+
+// TestTheRecordedMonth: every job of the month is played, and the page has the answer.
+func TestTheRecordedMonth(t *testing.T) {
+	racepass.OneGoroutine(t)
+	h, err := history.Load(monthHistory, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if left := h.Unstarted + h.Open + h.Backward; len(h.Jobs) != 11_892 || left > 0 {
+		t.Errorf("%d jobs, and %d are left out; want all 11,892", len(h.Jobs), left)
+	}
+	present := loadPolicy(t, "../../examples/history/kept.yaml")
+	r, err := forecast.Answer(t.Context(), forecast.Question{
+		History: h, Policy: loadPolicy(t, "../../examples/history/warm.yaml"), Present: &present, Times: replay.DefaultTimes(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden.File(t, dayPage, *update, func(page string) string {
+		return monthBlock.ReplaceAllLiteralString(page, "<!-- recorded month -->\n```\n"+table(t, r)+"```\n<!-- end -->\n")
 	})
 }
 
