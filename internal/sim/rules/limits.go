@@ -32,7 +32,7 @@ func (w *Watcher) hostsOf(l policy.Limit) int {
 		return w.machinesOf(l.Of)
 	}
 	n := w.launching(l)
-	untaken := map[string]int{} // by request
+	untaken, all := map[string]int{}, map[string]int{} // by request
 	for _, m := range w.Living() {
 		r, err := w.Truth.Instance(engine.Background, m.HostKey)
 		if err != nil || r.RunID == "" || !within(l, r.Repository) {
@@ -41,6 +41,11 @@ func (w *Watcher) hostsOf(l policy.Limit) int {
 		q, err := w.Truth.Request(engine.Background, r.Repository, r.RunID, r.RequestID)
 		if err == nil && w.lateClaim(r, q) {
 			continue
+		}
+		if err == nil && !q.Settled() {
+			if all[q.RequestID]++; all[q.RequestID] > q.Spec.Count {
+				continue // it has just written down what two callers won, and gives back what is too much next
+			}
 		}
 		if err == nil && !q.Settled() && !q.Has(r.HostKey) {
 			// Two callers of one request each claim what it lacks as far as they know, and

@@ -22,7 +22,7 @@ func (w *Watcher) checkManySilent(l *history, before, after lifecycle.Record) {
 	default:
 		return
 	}
-	if m := w.Machines[before.InstanceID]; before.Starting() || before.Reboots() || m != nil && m.State == lifecycle.MachineStopped {
+	if m := w.Machines[before.InstanceID]; before.Starting() || before.Reboots() || m != nil && (m.State == lifecycle.MachineStopped || m.State == lifecycle.MachineGone) {
 		return // its agent has not spoken since its machine was to start; or no job can be on it, whatever an older state of its record says
 	}
 	if l.reportLost && (before.Assignment == 1 || before.Threshold.Equal(before.RuntimeEndsAt)) {

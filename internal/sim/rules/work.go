@@ -88,7 +88,7 @@ func (w *Watcher) checkWork() {
 // checkScaled checks that a service is not scaled in while a runner is busy, as far as the
 // replica that does it could see when it counted last.
 func (w *Watcher) checkScaled(desired int) {
-	if desired >= w.ECS.Desired {
+	if desired >= w.ECS.Desired || w.scalesOutLate(desired) {
 		return
 	}
 	counted := w.Current.LastLook(world.SeesJobCounts).At
@@ -100,4 +100,18 @@ func (w *Watcher) checkScaled(desired int) {
 		}
 	}
 	w.Mark(engine.MarkScaledIn)
+}
+
+// justBefore is how long a replica may take between its last look at a service and its call, beside the time for which it is suspended.
+const justBefore = time.Second
+
+// scalesOutLate reports whether the replica saw no more runners than it asks for just before its call, and was suspended until another one had asked for more.
+// ECS takes no condition, so the late call ends runners. Their workers keep them by the protection of their tasks (docs/services.md).
+func (w *Watcher) scalesOutLate(desired int) bool {
+	for n := range desired + 1 {
+		if look := w.Current.LastLook(world.SeesDesired(n)); !look.At.IsZero() && w.AgeOf(look) < justBefore {
+			return true
+		}
+	}
+	return false
 }

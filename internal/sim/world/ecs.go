@@ -58,6 +58,7 @@ func (p ECSPort) Describe(_ context.Context, services []string) map[string]model
 		var look model.Observation
 		look.Err = p.call("describe service", func() {
 			look.Tasks = p.w.ECS.look()
+			p.w.Sees(SeesDesired(look.Desired))
 			if p.w.Now.Before(p.w.ECS.sureAt) && p.w.Chance(engine.FaultECSLag) {
 				look.Running, look.Pending = p.w.ECS.old.Running, p.w.ECS.old.Pending
 			}

@@ -1,6 +1,10 @@
 package world
 
-import "github.com/remuda-ci/remuda/internal/sim/engine"
+import (
+	"strconv"
+
+	"github.com/remuda-ci/remuda/internal/sim/engine"
+)
 
 // What actors read, as far as a rule asks when they did.
 var (
@@ -17,3 +21,8 @@ func SeesPause(pool string) engine.Sight { return engine.Sight{Kind: "pause", Ke
 
 // SeesReport is the report of one host.
 func SeesReport(hostKey string) engine.Sight { return engine.Sight{Kind: "report", Key: hostKey} }
+
+// SeesDesired is that the service had this desired count.
+func SeesDesired(n int) engine.Sight {
+	return engine.Sight{Kind: "desired count", Key: strconv.Itoa(n)}
+}
