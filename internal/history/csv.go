@@ -138,30 +138,38 @@ func csvJob(cells []string, at map[string]int) (j Job, err error) {
 			return j, fmt.Errorf("job_id %.40q is not a number", text)
 		}
 	}
-	for column, to := range map[string]*time.Time{columnCreated: &j.Created, columnStarted: &j.Started, columnCompleted: &j.Completed} {
-		text := cell(column)
+	for _, of := range []struct {
+		column string
+		to     *time.Time
+	}{{columnCreated, &j.Created}, {columnStarted, &j.Started}, {columnCompleted, &j.Completed}} {
+		text := cell(of.column)
 		if text == "" {
 			continue
 		}
-		if *to, err = time.Parse(time.RFC3339, text); err != nil {
-			return j, fmt.Errorf("%s %.40q is no time such as 2026-11-02T09:00:00Z", column, text)
+		if *of.to, err = time.Parse(time.RFC3339, text); err != nil {
+			return j, fmt.Errorf("%s %.40q is no time such as 2026-11-02T09:00:00Z", of.column, text)
+		}
+		if why := outOfRange(of.column, *of.to); why != "" {
+			return j, errors.New(why)
 		}
 	}
 	j.Labels, err = labelsOf(strings.Fields(cell(columnLabels)))
 	return j, err
 }
 
-// labelsOf checks labels, and makes them shared by the jobs that have the same.
+// labelsOf checks labels. What it returns shares nothing with them: they may be parts of a long line.
 func labelsOf(labels []string) ([]string, error) {
 	if len(labels) > maxLabels {
 		return nil, fmt.Errorf("it has %d labels; a job has at most %d", len(labels), maxLabels)
 	}
-	for _, l := range labels {
+	labels = slices.Clone(labels)
+	for i, l := range labels {
 		if len(l) > maxLabel {
 			return nil, fmt.Errorf("a label has %d bytes; it may have %d", len(l), maxLabel)
 		}
+		labels[i] = strings.Clone(l)
 	}
-	return slices.Clone(labels), nil
+	return labels, nil
 }
 
 // Write writes jobs as CSV that Read reads.

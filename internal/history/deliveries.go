@@ -58,7 +58,7 @@ func readDeliveries(name string, from io.Reader) (h History, err error) {
 		}
 		var d delivery
 		if err := json.Unmarshal(in.Bytes(), &d); err != nil {
-			return h, &Error{name, line, "it is no JSON of a delivery: " + err.Error()}
+			return h, &Error{name, line, fmt.Sprintf("it is no JSON of a delivery: %.200s", err)} // the error may have all of a long value
 		}
 		body := d.body()
 		if body.Job == nil {
@@ -96,6 +96,11 @@ func (j *Job) merge(d *delivery) (err error) {
 		return fmt.Errorf("workflow_job.id %d is not a number of a job", of.ID)
 	case !repositoryName.MatchString(d.Repository.FullName):
 		return fmt.Errorf("repository.full_name %.80q is not owner/name", d.Repository.FullName)
+	}
+	for _, why := range []string{outOfRange("created_at", of.CreatedAt), outOfRange("started_at", of.StartedAt), outOfRange("completed_at", of.CompletedAt)} {
+		if why != "" {
+			return errors.New("workflow_job." + why)
+		}
 	}
 	j.Repository, j.RunID = d.Repository.FullName, strconv.FormatInt(of.RunID, 10)
 	if j.Labels, err = labelsOf(of.Labels); err != nil {

@@ -4,7 +4,6 @@ package history
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -38,9 +37,9 @@ func (j Job) Waited() time.Duration { return max(0, j.Started.Sub(j.Created)) }
 type History struct {
 	// Jobs are in the order in which they were created; of jobs of the same time: by repository and id.
 	Jobs []Job
-	// Unstarted are the jobs that no runner ever had, Open those without a recorded end, and Backward those that ended before they began.
-	// They are not among Jobs.
-	Unstarted, Open, Backward int
+	// Unstarted are the jobs that no runner ever had, Open those without a recorded end, Backward those that ended before they began, and
+	// Long those that ran for more than MaxTook. They are not among Jobs.
+	Unstarted, Open, Backward, Long int
 }
 
 // Bounds of what is read.
@@ -51,7 +50,21 @@ const (
 	MaxJobs = 1_000_000
 	// MaxLine bounds a line, in bytes. A delivery of GitHub has 25 MB at most, and those of jobs a few KB.
 	MaxLine = 1 << 20
+	// MaxTook bounds a job. GitHub lets no run last for longer, so a longer one was recorded wrongly.
+	MaxTook = 35 * 24 * time.Hour
+	// MaxSpan is how long after the first job was created the last one may be over: who plays a history goes through all of its nights.
+	MaxSpan = 3 * 366 * 24 * time.Hour
+	// firstYear and lastYear are those that a time may be of. Others have no place in the sums of a replay, and are mistakes.
+	firstYear, lastYear = 2000, 2099
 )
+
+// outOfRange says in a sentence that a time is not one of a job; empty: it may be, or it did not come.
+func outOfRange(what string, t time.Time) string {
+	if t.IsZero() || t.Year() >= firstYear && t.Year() <= lastYear {
+		return ""
+	}
+	return fmt.Sprintf("%s is of the year %d, which is not from %d to %d", what, t.Year(), firstYear, lastYear)
+}
 
 // Error is what is wrong with a history, and where.
 type Error struct {
@@ -86,7 +99,10 @@ func Load(path string, stdin io.Reader) (History, error) {
 func Read(name string, from io.Reader) (History, error) {
 	limited := &bounded{from: from, left: MaxBytes}
 	in := bufio.NewReader(limited)
-	first, err := firstByte(in)
+	if mark, _ := in.Peek(len(byteOrderMark)); string(mark) == byteOrderMark { // an error comes again below
+		_, _ = in.Discard(len(byteOrderMark))
+	}
+	first, blank, err := firstByte(in)
 	if err != nil {
 		return History{}, &Error{Name: name, Why: emptyOr(err)}
 	}
@@ -95,6 +111,10 @@ func Read(name string, from io.Reader) (History, error) {
 		read = readDeliveries
 	}
 	h, err := read(name, in)
+	var wrong *Error
+	if errors.As(err, &wrong) && wrong.Line > 0 {
+		wrong.Line += blank
+	}
 	switch {
 	case limited.over:
 		return History{}, &Error{Name: name, Why: fmt.Sprintf("it has more than %d MiB; split it", MaxBytes>>20)}
@@ -102,7 +122,28 @@ func Read(name string, from io.Reader) (History, error) {
 		return History{}, err
 	}
 	h.Sort()
-	return h, nil
+	return h, h.tooLong(name)
+}
+
+// byteOrderMark is what some spreadsheets write before CSV.
+const byteOrderMark = "\uFEFF"
+
+// tooLong is an error if the jobs, in their order, span more than MaxSpan.
+func (h *History) tooLong(name string) error {
+	if len(h.Jobs) == 0 {
+		return nil
+	}
+	last := h.Jobs[0]
+	for _, j := range h.Jobs {
+		if j.Completed.After(last.Completed) {
+			last = j
+		}
+	}
+	if first := h.Jobs[0].Created; last.Completed.Sub(first) > MaxSpan {
+		return &Error{Name: name, Why: fmt.Sprintf("its jobs are from %s to %s, and may be from %d days; split it",
+			first.UTC().Format(time.DateOnly), last.Completed.UTC().Format(time.DateOnly), MaxSpan/(24*time.Hour))}
+	}
+	return nil
 }
 
 func emptyOr(err error) string {
@@ -112,15 +153,17 @@ func emptyOr(err error) string {
 	return err.Error()
 }
 
-// firstByte is the first one that is no space, which it leaves to be read.
-func firstByte(in *bufio.Reader) (byte, error) {
+// firstByte is the first one that is no space, which it leaves to be read, and how many lines end before it.
+func firstByte(in *bufio.Reader) (first byte, lines int, err error) {
 	for {
 		b, err := in.ReadByte()
-		if err != nil {
-			return 0, err
-		}
-		if !bytes.ContainsRune([]byte(" \t\r\n"), rune(b)) {
-			return b, in.UnreadByte()
+		switch {
+		case err != nil:
+			return 0, lines, err
+		case b == '\n':
+			lines++
+		case b != ' ' && b != '\t' && b != '\r':
+			return b, lines, in.UnreadByte()
 		}
 	}
 }
@@ -134,6 +177,8 @@ func (h *History) add(j Job) {
 		h.Open++
 	case j.Completed.Before(j.Started):
 		h.Backward++
+	case j.Took() > MaxTook:
+		h.Long++
 	default:
 		if j.Created.IsZero() {
 			j.Created = j.Started
@@ -158,6 +203,7 @@ func (h History) LeftOut() (sentences []string) {
 		{h.Unstarted, "no runner ever had them"},
 		{h.Open, "no end of them is recorded"},
 		{h.Backward, "they ended before they began"},
+		{h.Long, fmt.Sprintf("they ran for more than %d days, and GitHub ends each run by then", MaxTook/(24*time.Hour))},
 	} {
 		if of.n > 0 {
 			sentences = append(sentences, fmt.Sprintf("Jobs left out: %d, since %s.", of.n, of.why))

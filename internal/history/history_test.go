@@ -37,6 +37,7 @@ func TestCSV(t *testing.T) {
 ,,2026-11-02T09:00:00Z,acme/app,,,,
 2026-11-02T09:00:00Z,2026-11-02T09:00:20Z,2026-11-02T09:00:00Z,acme/app,,,,
 2026-11-02T10:00:10Z,2026-11-02T10:00:00Z,,acme/app,,,,
+2026-12-07T10:00:01Z,2026-11-02T10:00:00Z,,acme/app,,,,
 `)
 	want := history.History{
 		Jobs: []history.Job{
@@ -44,7 +45,7 @@ func TestCSV(t *testing.T) {
 			{ID: 42, RunID: "7", Repository: "acme/app", Labels: []string{"self-hosted", "remuda-large"}, Created: at(9, 0, 0), Started: at(9, 0, 20), Completed: at(9, 5, 20)},
 			{Repository: "acme/app", Created: at(10, 0, 0), Started: at(10, 0, 0), Completed: at(10, 0, 10)},
 		},
-		Unstarted: 1, Open: 1, Backward: 1,
+		Unstarted: 1, Open: 1, Backward: 1, Long: 1,
 	}
 	if diff := cmp.Diff(want, got, equalLabels); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -55,8 +56,8 @@ func TestCSV(t *testing.T) {
 	if h := read(t, "repository,created_at,started_at,completed_at,job_id\n"+strings.Repeat("acme/app,2026-11-02T09:00:00Z,2026-11-02T09:00:00Z,2026-11-02T09:00:10Z,7\n", 2)); len(h.Jobs) != 1 {
 		t.Errorf("a job that is there twice counts %d times", len(h.Jobs))
 	}
-	if n := len(got.LeftOut()); n != 3 {
-		t.Errorf("%d sentences about what is left out, want 3: %q", n, got.LeftOut())
+	if n := len(got.LeftOut()); n != 4 {
+		t.Errorf("%d sentences about what is left out, want 4: %q", n, got.LeftOut())
 	}
 }
 
@@ -114,6 +115,12 @@ func TestWrongHistories(t *testing.T) {
 		"too few cells":       {good + "acme/app,\n", "read history it, line 3: wrong number of fields"},
 		"no repository":       {good + "acme,,,,,,\n", `read history it, line 3: repository "acme" is not owner/name`},
 		"no time":             {good + "acme/app,yesterday,,,,,\n", `read history it, line 3: created_at "yesterday" is no time such as`},
+		"a year too early":    {good + "acme/app,1970-01-01T00:00:00Z,,,,,\n", "read history it, line 3: created_at is of the year 1970, which is not from 2000 to 2099"},
+		"a year too late":     {good + "acme/app,,,9999-12-31T23:59:59Z,,,\n", "read history it, line 3: completed_at is of the year 9999,"},
+		"a delivery too late": {`{"workflow_job":{"id":1,"started_at":"2345-01-01T00:00:00Z"},"repository":{"full_name":"acme/app"}}`, "read history it, line 1: workflow_job.started_at is of the year 2345,"},
+		"too many years": {good + "acme/app,2029-11-02T09:00:00Z,2029-11-02T09:00:00Z,2029-11-06T09:00:00Z,,,\n",
+			"read history it: its jobs are from 2026-11-02 to 2029-11-06, and may be from 1098 days; split it"},
+		"after blank lines":   {" \n\n" + good + "acme,,,,,,\n", `read history it, line 5: repository "acme" is not owner/name`},
 		"no number of a job":  {good + "acme/app,,,,x,,\n", `read history it, line 3: job_id "x" is not a number`},
 		"no number of a run":  {good + "acme/app,,,,,x,\n", `read history it, line 3: run_id "x" is not a number`},
 		"too many labels":     {good + "acme/app,,,,,," + strings.Repeat("a ", 65) + "\n", "read history it, line 3: it has 65 labels"},
@@ -132,6 +139,27 @@ func TestWrongHistories(t *testing.T) {
 				t.Errorf("error %v, want %s", err, test.want)
 			}
 		})
+	}
+}
+
+// TestAByteOrderMark, which spreadsheets write, is no part of the first column.
+func TestAByteOrderMark(t *testing.T) {
+	t.Parallel()
+	const heading = "repository,created_at,started_at,completed_at\n"
+	if h := read(t, "\uFEFF"+heading+"acme/app,2026-11-02T09:00:00Z,2026-11-02T09:00:00Z,2026-11-02T09:00:00Z\n"); len(h.Jobs) != 1 {
+		t.Errorf("%+v", h)
+	}
+	if h := read(t, "\uFEFF"+`{"workflow_run":{}}`); len(h.Jobs) != 0 {
+		t.Errorf("%+v", h)
+	}
+}
+
+// TestALongValueIsNoLongError: GitHub's values are short, and an error is for people.
+func TestALongValueIsNoLongError(t *testing.T) {
+	t.Parallel()
+	_, err := history.Read("it", strings.NewReader(`{"workflow_job":{"id":`+strings.Repeat("1", 100_000)+`}}`))
+	if err == nil || len(err.Error()) > 300 {
+		t.Errorf("%.500v", err)
 	}
 }
 
