@@ -72,6 +72,9 @@ func (f *historyFlags) misused(app *cli.App, c *cobra.Command) error {
 	if f.path != "" && f.github != "" {
 		return failure.Misused("--history and --from-github both name jobs; leave one of them out")
 	}
+	if f.github != "" && !history.IsRepository(f.github) && !history.IsRepository(f.github+"/any") {
+		return failure.Misused("--from-github %.80q is neither an OWNER nor OWNER/NAME", f.github)
+	}
 	for _, name := range []string{"since", "save"} {
 		if c.Flags().Changed(name) && f.github == "" {
 			return failure.Misused("--%s is for --from-github; write that too", name)

@@ -65,6 +65,7 @@ func TestAPlanOfNothing(t *testing.T) {
 		{[]string{"--history", handHistory, "--watch"}, failure.Usage, "--watch is about a fleet"},
 		{[]string{"--history", handHistory, "--from-github", "acme"}, failure.Usage, "--history and --from-github both name jobs"},
 		{[]string{"--history", handHistory, "--save", "x.csv"}, failure.Usage, "--save is for --from-github; write that too"},
+		{[]string{"--from-github", "https://github.com/acme"}, failure.Usage, `--from-github "https://github.com/acme" is neither an OWNER nor OWNER/NAME`},
 		{[]string{"--from-github", "acme"}, failure.NotAllowed, "GITHUB_TOKEN is not set"},
 		{[]string{"--history", handHistory, "--wait", "1m"}, failure.Usage, "--wait is for --optimize; write that too"},
 		{[]string{"--history", handHistory, "--optimize", "--wait", "0s"}, failure.Usage, "--wait 0s is not more than 0s"},

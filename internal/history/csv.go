@@ -127,7 +127,7 @@ func csvJob(cells []string, at map[string]int) (j Job, err error) {
 		return ""
 	}
 	j.Repository, j.RunID = strings.Clone(cell(columnRepository)), strings.Clone(cell(columnRun))
-	if !repositoryName.MatchString(j.Repository) {
+	if !IsRepository(j.Repository) {
 		return j, fmt.Errorf("repository %.80q is not owner/name", j.Repository)
 	}
 	if !runNumber.MatchString(j.RunID) {
@@ -172,7 +172,10 @@ func labelsOf(labels []string) ([]string, error) {
 	return labels, nil
 }
 
-// Write writes jobs as CSV that Read reads.
+// IsRepository reports whether a name is "owner/name".
+func IsRepository(name string) bool { return repositoryName.MatchString(name) }
+
+// Write writes jobs as CSV that Read reads. A label is one word there, what is too much of labels is left out, and so are times of no job.
 func Write(w io.Writer, jobs ...Job) error {
 	out := csv.NewWriter(w)
 	for _, j := range jobs {
@@ -195,11 +198,22 @@ func row(j Job) []string {
 	if j.ID != 0 {
 		id = strconv.FormatInt(j.ID, 10)
 	}
-	return []string{j.Repository, strings.Join(j.Labels, " "), text(j.Created), text(j.Started), text(j.Completed), j.RunID, id}
+	return []string{j.Repository, words(j.Labels), text(j.Created), text(j.Started), text(j.Completed), j.RunID, id}
+}
+
+// words are labels between spaces. Who writes a workflow chooses them: one with spaces must not become two.
+func words(labels []string) string {
+	var all []string
+	for _, l := range labels {
+		if l = strings.Join(strings.Fields(l), "_"); l != "" && len(l) <= maxLabel && len(all) < maxLabels {
+			all = append(all, l)
+		}
+	}
+	return strings.Join(all, " ")
 }
 
 func text(t time.Time) string {
-	if t.IsZero() {
+	if t.IsZero() || outOfRange("it", t.UTC()) != "" {
 		return ""
 	}
 	return t.UTC().Format(time.RFC3339)

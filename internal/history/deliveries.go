@@ -94,7 +94,7 @@ func (j *Job) merge(d *delivery) (err error) {
 	switch {
 	case of.ID <= 0:
 		return fmt.Errorf("workflow_job.id %d is not a number of a job", of.ID)
-	case !repositoryName.MatchString(d.Repository.FullName):
+	case !IsRepository(d.Repository.FullName):
 		return fmt.Errorf("repository.full_name %.80q is not owner/name", d.Repository.FullName)
 	}
 	for _, why := range []string{outOfRange("created_at", of.CreatedAt), outOfRange("started_at", of.StartedAt), outOfRange("completed_at", of.CompletedAt)} {

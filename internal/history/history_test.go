@@ -80,6 +80,26 @@ func TestWrittenAndRead(t *testing.T) {
 	}
 }
 
+// TestWhatWorkflowsSay does not make a file that cannot be read: a label is one word, on one line, and no time is of another age.
+func TestWhatWorkflowsSay(t *testing.T) {
+	t.Parallel()
+	j := history.Job{
+		ID: 1, Repository: "acme/app", Labels: append([]string{"remuda large\r\nx", " ", strings.Repeat("a", 300), "a,\"b\""}, strings.Split(strings.Repeat("c ", 70), " ")...),
+		Created: time.Unix(0, 0), Started: at(9, 0, 20), Completed: at(9, 5, 20),
+	}
+	var b bytes.Buffer
+	if err := errors.Join(history.WriteHeading(&b), history.Write(&b, j)); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(b.String(), "\n"); n != 2 {
+		t.Errorf("%d lines, want 2: a file that is cut off ends with whole rows", n)
+	}
+	got := read(t, b.String()).Jobs[0]
+	if len(got.Labels) != 64 || got.Labels[0] != "remuda_large_x" || got.Labels[1] != `a,"b"` || !got.Created.Equal(got.Started) {
+		t.Errorf("%+v", got)
+	}
+}
+
 // TestDeliveries: those of a job count together, in any order and in any of the three forms. Others than those of jobs do not count, and a job
 // that was skipped had no runner.
 func TestDeliveries(t *testing.T) {

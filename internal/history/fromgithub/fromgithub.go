@@ -52,7 +52,10 @@ const (
 
 // NewClient is a client for the API at a URL, with a token. The URL may be empty, for github.com, and transport nil, for the usual one.
 func NewClient(url, token string, transport http.RoundTripper) (*api.Client, error) {
-	c := api.NewClient(&http.Client{Timeout: callTimeout, Transport: transport}).WithAuthToken(token)
+	if transport == nil {
+		transport = http.DefaultTransport
+	}
+	c := api.NewClient(&http.Client{Timeout: callTimeout, Transport: bounded{transport}, CheckRedirect: stay}).WithAuthToken(token)
 	if url == "" {
 		return c, nil
 	}
@@ -78,10 +81,6 @@ func (s *Source) Read(ctx context.Context) error {
 	for i, name := range repositories {
 		s.say("%s: repository %d of %d", name, i+1, len(repositories))
 		err := s.runs(ctx, name, s.Since.UTC().Truncate(time.Second), s.Until.UTC().Truncate(time.Second))
-		if gone(err) {
-			s.say("%s: it has no Actions, or the token may not read them", name)
-			continue
-		}
 		if err != nil {
 			return fmt.Errorf("read the runs of %s: %w", name, err)
 		}
@@ -116,9 +115,14 @@ func (s *Source) repositories(ctx context.Context) (names []string, err error) {
 			return nil, fmt.Errorf("list the repositories of %s: %w", s.Of, err)
 		}
 		for _, r := range found {
+			if !history.IsRepository(r.GetFullName()) {
+				return nil, fmt.Errorf("list the repositories of %s: %.80q is not owner/name", s.Of, r.GetFullName())
+			}
 			names = append(names, r.GetFullName())
 		}
-		page = next
+		if page, err = following(page, next); err != nil {
+			return nil, fmt.Errorf("list the repositories of %s: %w", s.Of, err)
+		}
 	}
 	slices.Sort(names)
 	return names, nil
@@ -135,6 +139,10 @@ func (s *Source) runs(ctx context.Context, repository string, from, until time.T
 			})
 			return resp, err
 		})
+		if hidden(err) {
+			s.say("%s: it has no Actions, or the token may not read them", repository)
+			return nil
+		}
 		if err != nil {
 			return err
 		}
@@ -150,7 +158,9 @@ func (s *Source) runs(ctx context.Context, repository string, from, until time.T
 				return err
 			}
 		}
-		page = next
+		if page, err = following(page, next); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -169,13 +179,19 @@ func (s *Source) run(ctx context.Context, owner, name string, id int64) error {
 			})
 			return resp, err
 		})
+		if gone(err) { // it was deleted since it was listed
+			s.say("%s/%s: run %d is not there any more", owner, name, id)
+			return nil
+		}
 		if err != nil {
 			return fmt.Errorf("read the jobs of run %d: %w", id, err)
 		}
 		for _, j := range found.Jobs {
 			jobs = append(jobs, jobOf(owner+"/"+name, j))
 		}
-		page = next
+		if page, err = following(page, next); err != nil {
+			return fmt.Errorf("read the jobs of run %d: %w", id, err)
+		}
 	}
 	return s.Rows.add(id, jobs)
 }
@@ -199,7 +215,16 @@ func (s *Source) say(format string, args ...any) {
 }
 
 // gone reports whether GitHub knows nothing of what was asked for, or does not show it.
-func gone(err error) bool {
+func gone(err error) bool { return statusOf(err) == http.StatusNotFound }
+
+// hidden reports whether GitHub has nothing to show to this token. A limit, which has the same status, is another error.
+func hidden(err error) bool { return gone(err) || statusOf(err) == http.StatusForbidden }
+
+// statusOf is that of GitHub's refusal; 0: the error is none.
+func statusOf(err error) int {
 	var refused *api.ErrorResponse
-	return errors.As(err, &refused) && refused.Response.StatusCode == http.StatusNotFound
+	if errors.As(err, &refused) {
+		return refused.Response.StatusCode
+	}
+	return 0
 }

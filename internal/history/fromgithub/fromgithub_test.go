@@ -249,14 +249,31 @@ func TestItGoesOn(t *testing.T) {
 	if diff := cmp.Diff(all, w.saved(path)); diff != "" {
 		t.Errorf("read after rows were cut off (-before +after):\n%s", diff)
 	}
-	if err := os.WriteFile(path, []byte("not,jobs\n"), 0o600); err != nil {
+	if err := os.WriteFile(path, text[:20], 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := fromgithub.OpenRows(path); err == nil {
-		t.Error("a file with something else was taken")
+	if diff := cmp.Diff(all, w.saved(path)); diff != "" {
+		t.Errorf("read after the heading was cut off (-before +after):\n%s", diff)
 	}
-	if left, err := os.ReadFile(path); err != nil || string(left) != "not,jobs\n" {
-		t.Errorf("it was changed to %q, %v", left, err)
+}
+
+// TestAFileOfSomethingElse is not taken for saved jobs, and stays as it is.
+func TestAFileOfSomethingElse(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"not,jobs\n", "a token on one line without an end", "completed_at,started_at,created_at,repository,labels,run_id,job_id\n",
+		"repository,created_at,started_at,completed_at\nacme/app,,,\n",
+	} {
+		path := filepath.Join(t.TempDir(), "file")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := fromgithub.OpenRows(path); err == nil || !strings.Contains(err.Error(), "something else") {
+			t.Errorf("%q was taken: %v", text, err)
+		}
+		if left, err := os.ReadFile(path); err != nil || string(left) != text {
+			t.Errorf("%q was changed to %q, %v", text, left, err)
+		}
 	}
 }
 
@@ -431,6 +448,130 @@ func TestTheLastCallsAreLeft(t *testing.T) {
 	}
 	if diff := cmp.Diff([]time.Duration{10*time.Minute + 5*time.Second}, w.slept); diff != "" {
 		t.Errorf("it waited (-want +got):\n%s", diff)
+	}
+}
+
+// answered has all calls to paths that end so answered by one function, and reads acme/app.
+func answered(t *testing.T, end string, answer func(rw http.ResponseWriter, call int)) (*world, history.History, error) {
+	t.Helper()
+	w := newWorld(t)
+	r := w.runner("acme/app")
+	for range 2 {
+		w.ran(r, "acme/app", time.Second, time.Minute)
+	}
+	calls := 0
+	w.inFront(func(rw http.ResponseWriter, r *http.Request) bool {
+		if !strings.HasSuffix(r.URL.Path, end) {
+			return false
+		}
+		if calls++; calls > 1 && end == "/jobs" {
+			return false
+		}
+		answer(rw, calls)
+		return true
+	})
+	s := w.source("acme/app", fromgithub.InMemory())
+	if err := s.Read(t.Context()); err != nil {
+		return w, history.History{}, err
+	}
+	h, err := s.Rows.History()
+	return w, h, err
+}
+
+// TestTheTokenStaysWithItsHost: an API that sends a call elsewhere is not followed, nor asked again.
+func TestTheTokenStaysWithItsHost(t *testing.T) {
+	t.Parallel()
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("a call with %q came", r.Header.Get("Authorization"))
+	}))
+	t.Cleanup(elsewhere.Close)
+	for to, want := range map[string]string{elsewhere.URL + "/x": `to another host, "127.0.0.1`, "/repos/acme/app/actions/runs": "in a circle"} {
+		w, _, err := answered(t, "/actions/runs", func(rw http.ResponseWriter, _ int) {
+			rw.Header().Set("Location", to)
+			rw.WriteHeader(http.StatusMovedPermanently)
+		})
+		if err == nil || !strings.Contains(err.Error(), want) || len(w.slept) > 0 {
+			t.Errorf("%v, after waits of %v", err, w.slept)
+		}
+	}
+}
+
+// TestARunThatIsGone was deleted since it was listed. The others are read.
+func TestARunThatIsGone(t *testing.T) {
+	t.Parallel()
+	w, h, err := answered(t, "/jobs", func(rw http.ResponseWriter, _ int) { rw.WriteHeader(http.StatusNotFound) })
+	if said := strings.Join(w.said, "\n"); err != nil || len(h.Jobs) != 1 || !strings.Contains(said, "is not there any more") {
+		t.Errorf("%d jobs, %v; it said:\n%s", len(h.Jobs), err, said)
+	}
+}
+
+// TestARepositoryThatIsNotShown is passed over, also if GitHub says 403.
+func TestARepositoryThatIsNotShown(t *testing.T) {
+	t.Parallel()
+	w, h, err := answered(t, "/actions/runs", func(rw http.ResponseWriter, _ int) {
+		rw.WriteHeader(http.StatusForbidden)
+		fmt.Fprint(rw, `{"message":"Resource not accessible by personal access token"}`)
+	})
+	if said := strings.Join(w.said, "\n"); err == nil && len(h.Jobs) > 0 || !strings.Contains(said, "or the token may not read them") {
+		t.Errorf("%d jobs, %v; it said:\n%s", len(h.Jobs), err, said)
+	}
+}
+
+// TestWaitsHaveBounds, whatever GitHub says: no wait is none, and none is longer than the hour by which GitHub counts.
+func TestWaitsHaveBounds(t *testing.T) {
+	t.Parallel()
+	for after, want := range map[string]time.Duration{"-5": time.Minute, "0": time.Minute, "soon": time.Minute, "7": 7 * time.Second, "99999999999999999999": time.Hour, "9999999999": time.Hour} {
+		for _, status := range []int{http.StatusForbidden, http.StatusTooManyRequests} {
+			w, h, err := answered(t, "/jobs", func(rw http.ResponseWriter, _ int) {
+				rw.Header().Set("Retry-After", after)
+				rw.WriteHeader(status)
+			})
+			if diff := cmp.Diff([]time.Duration{want}, w.slept); diff != "" || err != nil || len(h.Jobs) != 2 {
+				t.Errorf("%d and %s: %d jobs, %v; waits (-want +got):\n%s", status, after, len(h.Jobs), err, diff)
+			}
+		}
+	}
+	w, _, err := answered(t, "/jobs", func(rw http.ResponseWriter, _ int) {
+		rw.Header().Set("Retry-After", "-5")
+		rw.WriteHeader(http.StatusForbidden)
+		fmt.Fprint(rw, `{"documentation_url":"https://docs.github.com/rest/overview/rate-limits-for-the-rest-api#about-secondary-rate-limits"}`)
+	})
+	if diff := cmp.Diff([]time.Duration{time.Minute}, w.slept); diff != "" || err != nil {
+		t.Errorf("%v; waits (-want +got):\n%s", err, diff)
+	}
+	w, _, err = answered(t, "/jobs", func(rw http.ResponseWriter, _ int) {
+		rw.Header().Set("X-RateLimit-Limit", "5000")
+		rw.Header().Set("X-RateLimit-Remaining", "1")
+		rw.Header().Set("X-RateLimit-Reset", "99999999999")
+		fmt.Fprint(rw, `{"total_count":0,"jobs":[]}`)
+	})
+	if diff := cmp.Diff([]time.Duration{time.Hour + 5*time.Second}, w.slept); diff != "" || err != nil {
+		t.Errorf("%v; waits (-want +got):\n%s", err, diff)
+	}
+}
+
+// TestPagesInACircle end.
+func TestPagesInACircle(t *testing.T) {
+	t.Parallel()
+	_, _, err := answered(t, "/actions/runs", func(rw http.ResponseWriter, _ int) {
+		rw.Header().Set("Link", `<https://api.github.com/x?page=1>; rel="next"`)
+		fmt.Fprint(rw, `{"total_count":1,"workflow_runs":[]}`)
+	})
+	if err == nil || !strings.Contains(err.Error(), "page 1 is said to follow page 1") {
+		t.Error(err)
+	}
+}
+
+// TestANameThatIsNone: what a terminal would obey does not get there.
+func TestANameThatIsNone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.inFront(func(rw http.ResponseWriter, _ *http.Request) bool {
+		fmt.Fprint(rw, `[{"full_name":"acme/\u001b[2J"}]`)
+		return true
+	})
+	if err := w.source("acme", fromgithub.InMemory()).Read(t.Context()); err == nil || !strings.Contains(err.Error(), `"acme/\x1b[2J" is not owner/name`) {
+		t.Error(err)
 	}
 }
 

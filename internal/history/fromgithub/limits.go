@@ -36,32 +36,39 @@ func (s *Source) call(ctx context.Context, do func() (*api.Response, error)) (ne
 	}
 }
 
-// unsaid is GitHub's advice for a limit whose end it does not name.
-const unsaid = time.Minute
+// unsaid is GitHub's advice for a limit whose end it does not name, or names wrongly, and longest how long one may last: it counts by the hour.
+const unsaid, longest = time.Minute, time.Hour
 
 // pause is how long a limit lasts that an error speaks of; false: it speaks of none.
 func (s *Source) pause(err error) (time.Duration, bool) {
 	var hourly *api.RateLimitError
 	var secondary *api.AbuseRateLimitError
 	var refused *api.ErrorResponse
+	wait := time.Duration(0)
 	switch {
 	case errors.As(err, &hourly):
 		return s.until(hourly.Rate.Reset.Time), true
-	case errors.As(err, &secondary) && secondary.RetryAfter != nil:
-		s.say("GitHub asks to wait for %s", secondary.RetryAfter)
-		return *secondary.RetryAfter, true
-	case errors.As(err, &refused) && refused.Response.StatusCode == http.StatusTooManyRequests:
-		wait := unsaid
-		if seconds, err := strconv.Atoi(refused.Response.Header.Get("Retry-After")); err == nil && seconds >= 0 {
-			wait = time.Duration(seconds) * time.Second
-		}
-		s.say("GitHub asks to wait for %s", wait)
-		return wait, true
 	case errors.As(err, &secondary):
-		s.say("GitHub asks to wait for a while")
-		return unsaid, true
+		if secondary.RetryAfter != nil {
+			wait = *secondary.RetryAfter
+		}
+	case errors.As(err, &refused):
+		after := refused.Response.Header.Get("Retry-After")
+		status := refused.Response.StatusCode
+		if status != http.StatusTooManyRequests && (status != http.StatusForbidden || after == "") {
+			return 0, false
+		}
+		seconds, _ := strconv.Atoi(after) // not a number: it names no end
+		wait = time.Duration(min(seconds, int(longest/time.Second))) * time.Second
+	default:
+		return 0, false
 	}
-	return 0, false
+	if wait <= 0 {
+		wait = unsaid
+	}
+	wait = min(wait, longest)
+	s.say("GitHub asks to wait for %s", wait.Round(time.Second))
+	return wait, true
 }
 
 // spare waits for the next hour of calls when few are left of this one.
@@ -74,16 +81,13 @@ func (s *Source) spare(ctx context.Context, rate api.Rate) error {
 
 // until is how long to wait for a time at which a limit ends.
 func (s *Source) until(end time.Time) time.Duration {
-	wait := max(0, end.Sub(s.Now())) + slack
-	s.say("GitHub's limit on calls is reached: waiting for %s, until %s", wait.Round(time.Second), end.UTC().Format(time.TimeOnly))
+	wait := min(max(0, end.Sub(s.Now())), longest) + slack
+	s.say("GitHub's limit on calls is reached: waiting for %s, until %s", wait.Round(time.Second), s.Now().Add(wait).UTC().Format(time.TimeOnly))
 	return wait
 }
 
 // passes reports whether a call may succeed when it is made again: GitHub fails, or did not answer.
 func passes(err error) bool {
-	var refused *api.ErrorResponse
-	if errors.As(err, &refused) {
-		return refused.Response.StatusCode >= http.StatusInternalServerError
-	}
-	return true
+	status := statusOf(err)
+	return !isRefusal(err) && (status == 0 || status >= http.StatusInternalServerError)
 }

@@ -34,6 +34,9 @@ func OpenRows(path string) (*Rows, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("read saved jobs: %w", err)
 	}
+	if !savedJobs(before) {
+		return nil, fmt.Errorf("save jobs: %s has something else in it than saved jobs; name another file", path)
+	}
 	whole := before[:bytes.LastIndexByte(before, '\n')+1] // a line that was cut off has no end
 	if len(whole) > 0 {
 		if err := r.note(path, whole); err != nil {
@@ -54,6 +57,13 @@ func OpenRows(path string) (*Rows, error) {
 		return nil, errors.Join(fmt.Errorf("save jobs: %w", err), r.file.Close())
 	}
 	return r, nil
+}
+
+// savedJobs reports whether a file begins as those of Rows do, or was cut off before that.
+func savedJobs(file []byte) bool {
+	var heading bytes.Buffer
+	_ = history.WriteHeading(&heading) // a buffer takes all
+	return bytes.HasPrefix(file, heading.Bytes()) || bytes.HasPrefix(heading.Bytes(), file)
 }
 
 // note notes the runs that saved rows have, but the last one, which may lack jobs.
