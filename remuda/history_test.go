@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -129,6 +130,26 @@ func TestAPlanFromGitHub(t *testing.T) {
 	}
 	if code := run(t.Context(), app, []string{"plan", "--from-github", "acme/app"}); code != failure.Usage {
 		t.Errorf("plain http: code %d", code)
+	}
+}
+
+// TestWhatAServerSays in an error does not command the terminal.
+func TestWhatAServerSays(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusUnauthorized)
+		_, _ = w.Write([]byte(`{"message":"no\u001b[2J\u202e good"}`))
+	}))
+	t.Cleanup(server.Close)
+	var stdout, stderr bytes.Buffer
+	app := &cli.App{Stdout: &stdout, Stderr: &stderr, Now: time.Now, Globals: cli.Globals{Output: output.Table}, Getenv: func(name string) string {
+		return map[string]string{"GITHUB_TOKEN": "t", "GITHUB_API_URL": server.URL}[name]
+	}}
+	if code := run(t.Context(), app, []string{"plan", "--from-github", "acme"}); code == failure.OK {
+		t.Errorf("it went well: %s", &stdout)
+	}
+	if said := stderr.String(); strings.ContainsAny(said, "\x1b\u202e") || !strings.Contains(said, "no [2J  good") || !strings.Contains(said, "\nWith --save FILE") {
+		t.Errorf("%q", said)
 	}
 }
 

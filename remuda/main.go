@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/cli"
 	"github.com/remuda-ci/remuda/internal/cli/failure"
 	"github.com/remuda-ci/remuda/internal/cli/output"
+	"github.com/remuda-ci/remuda/internal/cli/table"
 	"github.com/remuda-ci/remuda/internal/snapshot"
 )
 
@@ -62,8 +64,13 @@ func run(ctx context.Context, app *cli.App, args []string) failure.Code {
 	return known.Code
 }
 
+// report prints an error. What a server says in it does not command the terminal.
 func report(w io.Writer, err *failure.Error) {
-	fmt.Fprintln(w, "remuda:", err)
+	lines := strings.Split(err.Error(), "\n")
+	for i, line := range lines {
+		lines[i] = table.Printable(line)
+	}
+	fmt.Fprintln(w, "remuda:", strings.Join(lines, "\n"))
 	if err.Remedy != "" {
 		fmt.Fprintln(w, err.Remedy)
 	}
