@@ -107,8 +107,8 @@ func (r *Report) add(name string, h history.History, o *replay.Outcome) {
 	r.outcomes = append(r.outcomes, o)
 	r.Columns = append(r.Columns, Column{
 		Name: name, Waits: waitsOf(o.Waits), Hot: o.Came[replay.CameHot], Warm: o.Came[replay.CameWarm], Started: o.Came[replay.CameStarted],
-		Cold: o.Came[replay.CameCold], Launched: o.Launched, MachineHours: total.Times.Sum().Hours(), BusyHours: total.Times.Busy.Hours(),
-		IdleHours: total.Times.Idle.Hours(), Dollars: total.Dollars, Cut: o.Cut, GaveUp: o.GaveUp,
+		Cold: o.Came[replay.CameCold], Launched: o.Launched, MachineHours: total.Spent.Sum().Hours(), BusyHours: total.Spent.Busy.Hours(),
+		IdleHours: total.Spent.Idle.Hours(), Dollars: total.Dollars, Cut: o.Cut, GaveUp: o.GaveUp,
 	})
 	waits := map[string][]time.Duration{}
 	for i, j := range h.Jobs {
@@ -121,7 +121,7 @@ func (r *Report) add(name string, h history.History, o *replay.Outcome) {
 		if of.Name == "" {
 			share = o.Pool
 		}
-		of.Under = append(of.Under, Under{Waits: waitsOf(waits[of.Name]), MachineHours: share.Times.Sum().Hours(), Dollars: share.Dollars})
+		of.Under = append(of.Under, Under{Waits: waitsOf(waits[of.Name]), MachineHours: share.Spent.Sum().Hours(), Dollars: share.Dollars})
 	}
 	r.note(o)
 }

@@ -46,13 +46,37 @@ type Outcome struct {
 // Share is what something used.
 type Share struct {
 	Jobs    int
-	Times   meter.Times
+	Spent   Spent
 	Dollars float64
 }
 
 func (s Share) plus(o Share) Share {
-	return Share{s.Jobs + o.Jobs, s.Times.Plus(o.Times), s.Dollars + o.Dollars}
+	return Share{s.Jobs + o.Jobs, s.Spent.plus(o.Spent), s.Dollars + o.Dollars}
 }
+
+// Spent are the parts of the time of machines, as meter.Times has them.
+type Spent struct{ Idle, Boot, Busy, Clean Millis }
+
+// Millis is a time in milliseconds. A time.Duration ends at 292 years, and a million jobs of three hours have more.
+type Millis int64
+
+// Hours are as many, and parts of one.
+func (m Millis) Hours() float64 {
+	const hour = Millis(time.Hour / time.Millisecond)
+	return float64(m/hour) + float64(m%hour)/float64(hour)
+}
+
+func spentOf(t meter.Times) Spent {
+	of := func(d time.Duration) Millis { return Millis(d.Milliseconds()) }
+	return Spent{Idle: of(t.Idle), Boot: of(t.Boot), Busy: of(t.Busy), Clean: of(t.Clean)}
+}
+
+func (s Spent) plus(o Spent) Spent {
+	return Spent{s.Idle + o.Idle, s.Boot + o.Boot, s.Busy + o.Busy, s.Clean + o.Clean}
+}
+
+// Sum is all of it.
+func (s Spent) Sum() Millis { return s.Idle + s.Boot + s.Busy + s.Clean }
 
 // Total is all that was used.
 func (o *Outcome) Total() Share {
@@ -127,7 +151,7 @@ func (a *account) add(entries []meter.Entry) {
 	for _, e := range entries {
 		dollars, rough, _ := a.prices.Of(e.InstanceType, e.UsageClass)
 		a.rough = a.rough || rough
-		used := Share{Times: e.Times, Dollars: dollars * e.Times.Sum().Hours()}
+		used := Share{Spent: spentOf(e.Times), Dollars: dollars * e.Times.Sum().Hours()}
 		if e.Repository == "" {
 			a.pool = a.pool.plus(used)
 			continue

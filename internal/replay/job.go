@@ -59,7 +59,7 @@ func (w *world) ask(s *serving) {
 		var short *fleet.ShortError
 		switch {
 		case errors.As(err, &short) && w.clock.now.Sub(s.job.Created) < queuedAtMost:
-			w.after(askAgain, func() { w.ask(s) })
+			w.after(s.again(w.clock.now), func() { w.ask(s) })
 		case errors.As(err, &short):
 			w.account.series.waiting.add(w.clock.now, -1)
 			w.account.gaveUp(s)
@@ -70,6 +70,14 @@ func (w *world) ask(s *serving) {
 			w.work(s, p.Instances()[0])
 		}
 	}})
+}
+
+// again is how long a job waits before it asks once more. A pool without hosts has none all day, and a month of jobs would ask each minute.
+func (s *serving) again(now time.Time) time.Duration {
+	if most := s.pool.Maximum; most != nil && *most == 0 {
+		return s.job.Created.Add(queuedAtMost).Sub(now)
+	}
+	return askAgain
 }
 
 // work has the job run on its host.

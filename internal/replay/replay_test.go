@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -15,7 +16,6 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/forecast"
 	"github.com/remuda-ci/remuda/internal/history"
-	"github.com/remuda-ci/remuda/internal/lifecycle/meter"
 	"github.com/remuda-ci/remuda/internal/replay"
 	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
@@ -88,8 +88,8 @@ func TestAStoppedHostCostsNothing(t *testing.T) {
 	t.Parallel()
 	o := play(t, parse(t, "pools: {default: {reuse: same-repository, idle_time: 1m, usage_classes: [on-demand], stopped: {maximum: 1, time: 24h}}}"),
 		job(0, time.Minute), job(20*time.Hour, time.Minute))
-	if up := o.Total().Times.Sum(); up > 10*time.Minute || o.Launched != 1 {
-		t.Errorf("%d machines ran for %s, want one for a few minutes", o.Launched, up)
+	if up := o.Total().Spent.Sum().Hours(); up > 1./6 || o.Launched != 1 {
+		t.Errorf("%d machines ran for %f h, want one for a few minutes", o.Launched, up)
 	}
 }
 
@@ -253,19 +253,52 @@ func TestTheAccountIsComplete(t *testing.T) {
 	racepass.OneGoroutine(t)
 	t.Parallel()
 	o := play(t, parse(t, ordinary), someJobs(300)...)
-	up, busy := time.Duration(0), time.Duration(0)
+	up, busy := 0.0, 0.0
 	for i := range o.Series.Up {
-		up += time.Duration(o.Series.Up[i] * float64(o.Series.Step))
-		busy += time.Duration(o.Series.Busy[i] * float64(o.Series.Step))
+		up += o.Series.Up[i] * o.Series.Step.Hours()
+		busy += o.Series.Busy[i] * o.Series.Step.Hours()
 	}
-	if d := (up - o.Total().Times.Sum()).Abs(); d > time.Second {
-		t.Errorf("machines ran for %s, and %s are paid for", up, o.Total().Times.Sum())
+	if got := o.Total().Spent.Sum().Hours(); math.Abs(up-got) > time.Second.Hours() {
+		t.Errorf("machines ran for %f h, and %f h are paid for", up, got)
 	}
-	if d := (busy - o.Total().Times.Busy).Abs(); d > time.Minute {
-		t.Errorf("jobs ran for %s, and %s are accounted for", busy, o.Total().Times.Busy)
+	if got := o.Total().Spent.Busy.Hours(); math.Abs(busy-got) > time.Minute.Hours() {
+		t.Errorf("jobs ran for %f h, and %f h are accounted for", busy, got)
 	}
-	if o.Total().Jobs != 300 || o.Pool.Times.Busy != 0 || o.Pool.Times == (meter.Times{}) {
+	if o.Total().Jobs != 300 || o.Pool.Spent.Busy != 0 || o.Pool.Spent == (replay.Spent{}) {
 		t.Errorf("%d jobs, and the pool has %+v", o.Total().Jobs, o.Pool)
+	}
+}
+
+// TestHoursOfCenturies: 4,000 jobs of 34 days are 372 years, and a time.Duration ends at 292.
+func TestHoursOfCenturies(t *testing.T) {
+	racepass.OneGoroutine(t)
+	t.Parallel()
+	const n, took = 4000, 34 * 24 * time.Hour
+	o, err := replay.Fresh(slices.Repeat([]history.Job{job(0, took)}, n), parse(t, ""), replay.DefaultTimes())
+	if want := n * took.Hours(); err != nil || math.Abs(o.Total().Spent.Busy.Hours()-want) > 1 {
+		t.Errorf("%f h at jobs, want %f; %v", o.Total().Spent.Busy.Hours(), want, err)
+	}
+}
+
+// TestAPoolWithoutHosts: each job waits for a day, and asks at its ends alone. To ask each minute would take minutes here.
+func TestAPoolWithoutHosts(t *testing.T) {
+	racepass.OneGoroutine(t)
+	t.Parallel()
+	o := play(t, parse(t, "pools: {default: {maximum: 0}}"), slices.Repeat([]history.Job{job(0, time.Minute)}, 300)...)
+	if o.GaveUp != 300 || o.Waits[299] != 24*time.Hour || o.Launched != 0 || o.End.Sub(o.Begin) > 25*time.Hour {
+		t.Errorf("%d gave up, the last one after %s, at %s; %d machines", o.GaveUp, o.Waits[299], o.End, o.Launched)
+	}
+}
+
+// TestAPoolWithoutAType that fits is an error at once, if a job comes to it.
+func TestAPoolWithoutAType(t *testing.T) {
+	racepass.OneGoroutine(t)
+	t.Parallel()
+	p := parse(t, `{pools: {odd: {instance_types: ["zz9.*"], jobs: {labels: [odd], maximum: 1, repositories: ["acme/*"]}}}}`)
+	play(t, p, job(0, time.Minute))
+	_, err := replay.Play(t.Context(), []history.Job{job(0, time.Minute), job(0, time.Minute, "odd")}, p, replay.DefaultTimes())
+	if err == nil || err.Error() != "replay: pool odd: launch 1 host: got 0: no instance type fits" {
+		t.Error(err)
 	}
 }
 

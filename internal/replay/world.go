@@ -65,6 +65,9 @@ func play(ctx context.Context, jobs []history.Job, p Policy, t Times, alone pati
 	if err := w.build(); err != nil {
 		return nil, err
 	}
+	if err := w.canServe(jobs); err != nil {
+		return nil, err
+	}
 	w.sweepAt(begin)
 	w.arrive(jobs, 0)
 	for w.left > 0 && w.failed == nil && ctx.Err() == nil {
@@ -128,6 +131,22 @@ func (w *world) build() error {
 	}
 	w.fleet, err = fleet.New(o)
 	return err
+}
+
+// canServe is an error if there is no machine for the jobs of a pool: each of them would wait for a day, and ask again and again.
+func (w *world) canServe(jobs []history.Job) error {
+	seen := map[string]bool{}
+	for _, j := range jobs {
+		pool := w.poolOf(j)
+		if seen[pool.Name] {
+			continue
+		}
+		seen[pool.Name] = true
+		if _, err := w.cloud.typeFor(orderOf(pool, w.policy.Classes)); err != nil {
+			return fmt.Errorf("replay: pool %s: %w", pool.Name, err)
+		}
+	}
+	return nil
 }
 
 // observer hears how hosts came.
