@@ -37,21 +37,32 @@ type demand struct {
 	dollars map[slot]float64
 }
 
-// demandOf counts the jobs of a history. The window is how long it takes until a host that was claimed has been replaced.
+// mostReady is how many fresh hosts a configuration may ask for (docs/configuration.md).
+const mostReady = 1000
+
+// demandOf counts the jobs of a history. The window is how long it takes until a host that was claimed has been replaced. A job of a rank
+// that is more than the pool may have ready never finds a fresh host, and does not count.
 func demandOf(jobs []history.Job, pool func(history.Job) replay.Pool, price func(pool string) float64, window time.Duration, zone *time.Location) demand {
 	d := demand{ranks: map[slot]map[int]int{}, dollars: map[slot]float64{}}
 	asked := map[string][]time.Time{} // by pool, within the window
 	pools := map[string]bool{}
 	for _, j := range jobs {
-		name := pool(j).Name
-		pools[name] = true
-		recent := asked[name]
+		p := pool(j)
+		pools[p.Name] = true
+		recent := asked[p.Name]
 		for len(recent) > 0 && j.Created.Sub(recent[0]) >= window {
 			recent = recent[1:]
 		}
 		recent = append(recent, j.Created)
-		asked[name] = recent
-		s := slotOf(name, j.Created.In(zone))
+		asked[p.Name] = recent
+		most := mostReady
+		if p.Maximum != nil {
+			most = min(most, *p.Maximum)
+		}
+		if len(recent) > most {
+			continue
+		}
+		s := slotOf(p.Name, j.Created.In(zone))
 		if d.ranks[s] == nil {
 			d.ranks[s] = map[int]int{}
 		}
@@ -76,39 +87,52 @@ type raise struct {
 	hosts int
 }
 
-// raises are from no host at all to one for each job, step by step: each is the one by which the most jobs find a host for a dollar. So the
-// first of them are a cheap policy, and all of them the one with the shortest waits.
-func (d demand) raises() (all []raise) {
-	level := map[slot]int{}
-	slots := slices.SortedFunc(maps.Keys(d.ranks), slot.compare)
-	for {
-		best, gain := raise{}, 0.0
-		for _, s := range slots {
-			if hosts, g := d.best(s, level[s]); g > gain {
-				best, gain = raise{s, hosts}, g
-			}
-		}
-		if gain == 0 {
-			return all
-		}
-		level[best.slot] = best.hosts
-		all = append(all, best)
-	}
+// step is a raise, and how many jobs more find a host by it for a dollar.
+type step struct {
+	raise
+	gain float64
 }
 
-// best is the number of hosts above a level by which the most jobs of a slot find one for a dollar, and how many do; 0: none does.
-func (d demand) best(s slot, level int) (hosts int, gain float64) {
-	found := 0
-	for _, rank := range slices.Sorted(maps.Keys(d.ranks[s])) {
-		if rank <= level {
-			continue
-		}
-		found += d.ranks[s][rank]
-		if g := float64(found) / (float64(rank-level) * max(d.dollars[s], tiny)); g > gain {
-			hosts, gain = rank, g
-		}
+// raises are from no host at all to one for each job that may have one, step by step: each is the one by which the most jobs find a host for
+// a dollar. So the first of them are a cheap policy, and all of them the one with the shortest waits.
+func (d demand) raises() []raise {
+	var steps []step
+	for _, s := range slices.SortedFunc(maps.Keys(d.ranks), slot.compare) {
+		steps = append(steps, d.steps(s)...)
 	}
-	return hosts, gain
+	slices.SortStableFunc(steps, func(a, b step) int { return cmp.Compare(b.gain, a.gain) }) // those of a slot have less and less gain
+	var all []raise
+	for _, s := range steps {
+		all = append(all, s.raise)
+	}
+	return all
+}
+
+// point is how many jobs find one of so many hosts.
+type point struct{ hosts, jobs int }
+
+// less reports whether fewer jobs find each host more from a to b than from b to c.
+func less(a, b, c point) bool {
+	return (b.jobs-a.jobs)*(c.hosts-b.hosts) < (c.jobs-b.jobs)*(b.hosts-a.hosts)
+}
+
+// steps are the raises of one slot: the edges of the hull above its points, which are the best from wherever one is.
+func (d demand) steps(s slot) (steps []step) {
+	hull, found := []point{{}}, 0
+	for _, rank := range slices.Sorted(maps.Keys(d.ranks[s])) {
+		found += d.ranks[s][rank]
+		next := point{rank, found}
+		for len(hull) > 1 && less(hull[len(hull)-2], hull[len(hull)-1], next) {
+			hull = hull[:len(hull)-1]
+		}
+		hull = append(hull, next)
+	}
+	for i, to := range hull[1:] {
+		from := hull[i]
+		perHost := float64(to.jobs-from.jobs) / float64(to.hosts-from.hosts)
+		steps = append(steps, step{raise{s, to.hosts}, perHost / max(d.dollars[s], tiny)})
+	}
+	return steps
 }
 
 // tiny stands for a price that is not known.

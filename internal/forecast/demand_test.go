@@ -1,6 +1,9 @@
 package forecast
 
 import (
+	"math"
+	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -52,6 +55,73 @@ func TestARaiseMayBeSeveralHosts(t *testing.T) {
 	if diff := cmp.Diff([]raise{{s, 3}, {s, 4}}, d.raises(), cmp.AllowUnexported(raise{}, slot{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+}
+
+// TestManyAtOnce: as many hosts are ready as a configuration and the pool's maximum allow, and a burst takes no longer than its jobs do.
+func TestManyAtOnce(t *testing.T) {
+	t.Parallel()
+	friday := time.Date(2026, 11, 6, 8, 0, 0, 0, time.UTC)
+	jobs := slices.Repeat([]history.Job{{Created: friday}}, 100_000)
+	few := 3
+	for most, want := range map[*int]int{nil: 1000, &few: 3} {
+		pool := func(history.Job) replay.Pool { return replay.Pool{Pool: fleet.Pool{Name: "p", Maximum: most}} }
+		raises := demandOf(jobs, pool, func(string) float64 { return 0.5 }, time.Minute, time.UTC).raises()
+		if len(raises) != want || raises[want-1].hosts != want {
+			t.Errorf("%d raises, want %d", len(raises), want)
+		}
+	}
+}
+
+// TestRaisesAreTheBest: from no host on, each is the one that a search through all of them finds.
+func TestRaisesAreTheBest(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		d := demand{ranks: map[slot]map[int]int{}, dollars: map[slot]float64{}}
+		for hour := range 3 {
+			s := slot{"p", false, hour}
+			d.ranks[s], d.dollars[s] = map[int]int{}, float64(1+random.IntN(3))
+			for rank := range 8 {
+				if n := random.IntN(5); n > 0 {
+					d.ranks[s][rank+1] = n
+				}
+			}
+		}
+		level := map[slot]int{}
+		for i, r := range d.raises() {
+			_, gain := d.search(level)
+			if got := d.gain(level, r); math.Abs(got-gain) > 1e-9 {
+				t.Fatalf("raise %d, %+v, gains %f, and the best %f: %v", i, r, got, gain, d.ranks)
+			}
+			level[r.slot] = r.hosts
+		}
+		if best, gain := d.search(level); gain > 0 {
+			t.Fatalf("%+v is left", best)
+		}
+	}
+}
+
+// search is the best of all raises, by trying each.
+func (d demand) search(level map[slot]int) (best raise, most float64) {
+	for s, ranks := range d.ranks {
+		for rank := range ranks {
+			if g := d.gain(level, raise{s, rank}); rank > level[s] && g > most {
+				best, most = raise{s, rank}, g
+			}
+		}
+	}
+	return best, most
+}
+
+// gain is how many jobs more find a host by a raise for a dollar.
+func (d demand) gain(level map[slot]int, r raise) float64 {
+	found := 0
+	for rank, n := range d.ranks[r.slot] {
+		if rank > level[r.slot] && rank <= r.hosts {
+			found += n
+		}
+	}
+	return float64(found) / (float64(r.hosts-level[r.slot]) * d.dollars[r.slot])
 }
 
 // TestReadyAt: what all hours have is the minimum.
