@@ -88,6 +88,12 @@ func (f *historyFlags) misused(app *cli.App, c *cobra.Command) error {
 	if f.wait <= 0 {
 		return failure.Misused("--wait %s is not more than 0s", f.wait)
 	}
+	if _, err := time.LoadLocation(f.zone); err != nil {
+		return failure.Misused("--time-zone: %w", err)
+	}
+	if f.zone == time.Local.String() {
+		return failure.Misused("--time-zone Local is not the same everywhere; write a name such as Europe/Amsterdam")
+	}
 	if f.boot < 0 || f.boot > time.Hour {
 		return failure.Misused("--boot %s is not from 0s to 1h", f.boot)
 	}
@@ -168,7 +174,7 @@ func (f historyFlags) question(ctx context.Context, app *cli.App) (q forecast.Qu
 	if f.optimize {
 		q.Search.Wait = f.wait
 		if q.Search.Zone, err = time.LoadLocation(f.zone); err != nil {
-			return q, failure.Misused("--time-zone: %w", err)
+			return q, fmt.Errorf("load time zone: %w", err)
 		}
 	}
 	if app.ErrTerminal {

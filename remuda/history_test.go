@@ -71,6 +71,8 @@ func TestAPlanOfNothing(t *testing.T) {
 		{[]string{"--history", handHistory, "--wait", "1m"}, failure.Usage, "--wait is for --optimize; write that too"},
 		{[]string{"--history", handHistory, "--optimize", "--wait", "0s"}, failure.Usage, "--wait 0s is not more than 0s"},
 		{[]string{"--history", handHistory, "--optimize", "--time-zone", "Mars"}, failure.Usage, "--time-zone: unknown time zone Mars"},
+		{[]string{"--history", handHistory + ".none", "--optimize", "--time-zone", "Mars"}, failure.Usage, "--time-zone: unknown time zone Mars"},
+		{[]string{"--history", handHistory, "--optimize", "--time-zone", "Local"}, failure.Usage, "--time-zone Local is not the same everywhere"},
 		{[]string{"--history", handHistory, "--policy", handPolicy, "--optimize", "--wait", "1s"}, failure.Failed, "no minimum and no schedule has 95 of a hundred jobs wait"},
 		{[]string{"--history", handHistory, "--boot", "2h"}, failure.Usage, "--boot 2h0m0s is not from 0s to 1h"},
 		{[]string{"--history", handHistory, "--label", "windows"}, failure.NotFound, "no job to play in " + handHistory},

@@ -27,7 +27,7 @@ type BoundError struct {
 }
 
 func (e *BoundError) Error() string {
-	return fmt.Sprintf("no minimum and no schedule has 95 of a hundred jobs wait for at most %s: with a fresh host ready for each they wait up to %s. "+
+	return fmt.Sprintf("no minimum and no schedule has 95 of a hundred jobs wait for at most %s: with all fresh hosts ready that there may be they wait up to %s. "+
 		"Look at maximum, limits and standby of the policy, or allow more", e.Wait, e.Least)
 }
 

@@ -93,6 +93,9 @@ func policyOf(c *config.Config) (replay.Policy, error) {
 			if of.Maximum == nil || *of.Maximum > j.Maximum {
 				of.Maximum = &j.Maximum
 			}
+			if j.RegisteredMinimum {
+				of.Registered = j.Minimum
+			}
 		}
 		p.Pools[name] = of
 	}

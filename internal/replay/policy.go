@@ -10,6 +10,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/history"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/plural"
 	"github.com/remuda-ci/remuda/internal/lifecycle/statement"
 	"github.com/remuda-ci/remuda/internal/policy"
 	"github.com/remuda-ci/remuda/internal/policy/price"
@@ -40,6 +41,8 @@ type Pool struct {
 	Labels []string
 	// Repositories may use a job pool.
 	Repositories []string
+	// Registered are the hosts of a job pool that wait registered. They are not played, which the notes say.
+	Registered int
 }
 
 // Times are how long what hosts do takes, by what is measured of real ones.
@@ -80,6 +83,10 @@ func (p Policy) played() (map[string]fleet.Pool, []string, error) {
 		if len(pool.Caches) > 0 {
 			notes = append(notes, fmt.Sprintf("Pool %s has caches: here jobs take as long as they did, and hosts are claimed in the order of the pool.", name))
 			pool.Caches, pool.Policy.DockerCache = nil, ""
+		}
+		if n := p.Pools[name].Registered; n > 0 {
+			notes = append(notes, fmt.Sprintf("Pool %s has %s wait registered (registered_minimum): none does here, so its jobs wait longer, and it costs less.",
+				name, plural.Of(n, "host", "hosts")))
 		}
 		if slices.Contains(pool.UsageClasses, lifecycle.UsageSpot) && p.Pools[name].Spec.UsageClass == lifecycle.UsageSpot {
 			notes = append(notes, fmt.Sprintf("Pool %s has spot hosts: here EC2 takes none back, and there is always capacity.", name))

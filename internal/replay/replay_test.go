@@ -183,6 +183,10 @@ pools:
 	if notes := strings.Join(o.Notes, "\n"); len(o.Notes) != 3 || !strings.Contains(notes, "caches") || !strings.Contains(notes, "spot hosts") || !strings.Contains(notes, "only about right") {
 		t.Errorf("notes:\n%s", notes)
 	}
+	o = play(t, parse(t, `pools: {big: {jobs: {labels: [big], maximum: 3, minimum: 2, registered_minimum: true, repositories: [acme/app]}}}`), job(0, time.Minute, "big"))
+	if notes := strings.Join(o.Notes, "\n"); !strings.Contains(notes, "Pool big has 2 hosts wait registered (registered_minimum): none does here") {
+		t.Error(notes)
+	}
 }
 
 // someJobs are made-up jobs of some repositories within a day.
