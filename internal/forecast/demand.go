@@ -68,8 +68,9 @@ func demandOf(jobs []history.Job, pool func(history.Job) replay.Pool, price func
 		}
 		d.ranks[s][len(recent)]++
 	}
-	last := jobs[len(jobs)-1].Created
-	for at := jobs[0].Created.Truncate(time.Hour); !at.After(last); at = at.Add(time.Hour) {
+	last, first := jobs[len(jobs)-1].Created, jobs[0].Created.In(zone)
+	intoHour := time.Duration(first.Minute())*time.Minute + time.Duration(first.Second())*time.Second // of the zone: not all are whole hours from UTC
+	for at := first.Add(-intoHour).Truncate(time.Second); !at.After(last); at = at.Add(time.Hour) {
 		for name := range pools {
 			d.dollars[slotOf(name, at.In(zone))] += price(name)
 		}

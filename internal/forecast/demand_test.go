@@ -47,6 +47,21 @@ func TestDemand(t *testing.T) {
 	}
 }
 
+// TestEachHourHasAPrice, also in India, where hours begin at half past those of UTC.
+func TestEachHourHasAPrice(t *testing.T) {
+	t.Parallel()
+	kolkata, err := time.LoadLocation("Asia/Kolkata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	jobs := []history.Job{{Created: time.Date(2026, 11, 6, 10, 40, 0, 1, time.UTC)}}
+	pool := func(history.Job) replay.Pool { return replay.Pool{Pool: fleet.Pool{Name: "p"}} }
+	d := demandOf(jobs, pool, func(string) float64 { return 0.5 }, time.Minute, kolkata)
+	if diff := cmp.Diff(map[slot]float64{{"p", false, 16}: 0.5}, d.dollars, cmp.AllowUnexported(slot{})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // TestARaiseMayBeSeveralHosts: where jobs come in threes, one host serves a third of them, and so do three for the same price each.
 func TestARaiseMayBeSeveralHosts(t *testing.T) {
 	t.Parallel()
