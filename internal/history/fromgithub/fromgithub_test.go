@@ -277,6 +277,27 @@ func TestAFileOfSomethingElse(t *testing.T) {
 	}
 }
 
+// TestTwoReadings that keep their jobs in one file at once do not write over each other.
+func TestTwoReadings(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	path := filepath.Join(t.TempDir(), "jobs.csv")
+	var both [2]*fromgithub.Source
+	for i, of := range []string{"acme/app", "acme/lib"} {
+		w.ran(w.runner(of), of, time.Second, time.Minute)
+		rows, err := fromgithub.OpenRows(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = rows.Close() }()
+		both[i] = w.source(of, rows)
+	}
+	w.read(both[0])
+	if h := w.read(both[1]); len(h.Jobs) != 2 {
+		t.Errorf("%d jobs, want those of both", len(h.Jobs))
+	}
+}
+
 // saved reads the jobs of acme/app, with rows in a file.
 func (w *world) saved(path string) history.History {
 	w.t.Helper()

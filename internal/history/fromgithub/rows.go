@@ -27,7 +27,7 @@ func InMemory() *Rows {
 	return r
 }
 
-// OpenRows opens a file, to go on after what is in it, or makes it.
+// OpenRows opens a file, to go on after what is in it, or makes it. Two readings at once keep all that either reads.
 func OpenRows(path string) (*Rows, error) {
 	r := &Rows{runs: map[int64]bool{}}
 	before, err := os.ReadFile(path)
@@ -43,12 +43,11 @@ func OpenRows(path string) (*Rows, error) {
 			return nil, err
 		}
 	}
-	if r.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644); err != nil {
+	if r.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o644); err != nil {
 		return nil, fmt.Errorf("save jobs: %w", err)
 	}
-	err = r.file.Truncate(int64(len(whole)))
-	if err == nil {
-		_, err = r.file.Seek(0, io.SeekEnd)
+	if len(whole) < len(before) {
+		err = r.file.Truncate(int64(len(whole)))
 	}
 	if err == nil && len(whole) == 0 {
 		err = history.WriteHeading(r.file)
