@@ -63,21 +63,28 @@ func Each(name string, from io.Reader, do func(Job)) error {
 }
 
 func eachCSV(name string, from io.Reader, do func(j Job, line int) error) error {
-	in := csv.NewReader(from)
+	row := &bounded{from: from, left: MaxLine}
+	in := csv.NewReader(row)
 	in.ReuseRecord, in.TrimLeadingSpace = true, true
 	at, err := headingOf(name, in)
+	if row.over {
+		return tooWide(name, 1)
+	}
 	if err != nil {
 		return err
 	}
-	for {
+	for line := 1; ; {
+		row.left = MaxLine
 		cells, err := in.Read()
-		if errors.Is(err, io.EOF) {
+		switch {
+		case errors.Is(err, io.EOF):
 			return nil
-		}
-		if err != nil {
+		case row.over:
+			return tooWide(name, line+1)
+		case err != nil:
 			return csvError(name, err)
 		}
-		line, _ := in.FieldPos(0)
+		line, _ = in.FieldPos(0)
 		j, err := csvJob(cells, at)
 		if err != nil {
 			return &Error{name, line, err.Error()}
@@ -86,6 +93,11 @@ func eachCSV(name string, from io.Reader, do func(j Job, line int) error) error 
 			return err
 		}
 	}
+}
+
+// tooWide is the error of a row without an end: a quote that is not closed takes all that follows for its cell.
+func tooWide(name string, line int) error {
+	return &Error{name, line, fmt.Sprintf("the row from there on has more than %d MiB; a row of a job has some 100 bytes", MaxLine>>20)}
 }
 
 // headingOf reads the first line: where each column is.
