@@ -18,6 +18,9 @@ const (
 	maxAnswers = 16 << 20
 	// maxAnswer is the largest that is kept.
 	maxAnswer = 1 << 20
+	// answersUnused is how long an answer is kept that is not asked for again: three times the interval at which sweeps list by default. Answers about one
+	// run or one runner would fill the room otherwise, however small the fleet.
+	answersUnused = 15 * time.Minute
 )
 
 // answers keeps what GitHub answered, for conditional requests. They count against no limit when nothing has
@@ -89,9 +92,11 @@ func (s *storedAnswer) again(unchanged *http.Response) *http.Response {
 	return &response
 }
 
-// lru keeps the values that were used last, up to a total weight. It is safe for concurrent use.
+// lru keeps the values that were used last, up to a total weight and for some time. It is safe for concurrent use.
 type lru[K comparable, V any] struct {
-	most int // what all values may weigh together
+	most   int           // what all values may weigh together
+	unused time.Duration // a value that is not used for so long is dropped by a later put
+	now    func() time.Time
 
 	mu     sync.Mutex
 	weight int
@@ -103,10 +108,11 @@ type lruEntry[K comparable, V any] struct {
 	key    K
 	value  V
 	weight int
+	used   time.Time
 }
 
-func newLRU[K comparable, V any](most int) *lru[K, V] {
-	return &lru[K, V]{most: most, at: map[K]*list.Element{}}
+func newLRU[K comparable, V any](most int, unused time.Duration) *lru[K, V] {
+	return &lru[K, V]{most: most, unused: unused, now: time.Now, at: map[K]*list.Element{}}
 }
 
 func (l *lru[K, V]) get(k K) (value V, ok bool) {
@@ -117,7 +123,9 @@ func (l *lru[K, V]) get(k K) (value V, ok bool) {
 		return value, false
 	}
 	l.order.MoveToFront(e)
-	return e.Value.(*lruEntry[K, V]).value, true
+	found := e.Value.(*lruEntry[K, V])
+	found.used = l.now()
+	return found.value, true
 }
 
 // put keeps a value in the place of the key's old one. One that is too heavy for all the room is not kept.
@@ -128,11 +136,16 @@ func (l *lru[K, V]) put(k K, v V, weight int) {
 	if weight > l.most {
 		return
 	}
-	l.at[k] = l.order.PushFront(&lruEntry[K, V]{k, v, weight})
-	for l.weight += weight; l.weight > l.most; {
-		l.remove(l.order.Back().Value.(*lruEntry[K, V]).key)
+	now := l.now()
+	l.at[k] = l.order.PushFront(&lruEntry[K, V]{k, v, weight, now})
+	l.weight += weight
+	for last := l.last(); l.weight > l.most || now.Sub(last.used) > l.unused; last = l.last() {
+		l.remove(last.key)
 	}
 }
+
+// last is the value that was not used for the longest time.
+func (l *lru[K, V]) last() *lruEntry[K, V] { return l.order.Back().Value.(*lruEntry[K, V]) }
 
 func (l *lru[K, V]) drop(k K) {
 	l.mu.Lock()
@@ -161,6 +174,9 @@ func (l *lru[K, V]) remove(k K) {
 // what is forgotten is asked for again.
 const maxMemo = 10_000
 
+// memoUnused is for how long an answer is remembered that is not asked for. Most are good for an hour at most.
+const memoUnused = time.Hour
+
 // memo remembers answers for a while, and asks for each of them one at a time.
 type memo[V any] struct {
 	kept   *lru[string, remembered[V]]
@@ -172,7 +188,7 @@ type remembered[V any] struct {
 	until time.Time
 }
 
-func newMemo[V any]() *memo[V] { return &memo[V]{kept: newLRU[string, remembered[V]](maxMemo)} }
+func newMemo[V any]() *memo[V] { return &memo[V]{kept: newLRU[string, remembered[V]](maxMemo, memoUnused)} }
 
 // get returns what is remembered for the key, or asks: ask says until when its
 // answer is good. Errors are not remembered.

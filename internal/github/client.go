@@ -108,7 +108,7 @@ func New(c Config) (*Client, error) {
 	}
 	client := &Client{
 		base: base, web: webURL(base), organisation: c.Organization, runnerGroup: c.RunnerGroup,
-		transport: c.Transport, replicas: c.Replicas, log: c.Log, answers: newLRU[string, *storedAnswer](maxAnswers),
+		transport: c.Transport, replicas: c.Replicas, log: c.Log, answers: newLRU[string, *storedAnswer](maxAnswers, answersUnused),
 		retries: rate.NewLimiter(retriesPerSecond, retriesAtOnce),
 		minted:  newMemo[lifecycle.Registration](), groups: newMemo[int64](), looks: newMemo[struct{}](),
 		sources: newMemo[cache.Source](), branches: newMemo[cache.Branch](), mirrors: newMemo[lifecycle.Mirror](),

@@ -31,8 +31,8 @@ const (
 	// sampleEvery is how often everything is measured, and turnEvery how often one run ends and another gets its hosts, with a job on one of them.
 	sampleEvery = 10 * time.Second
 	turnEvery   = 20 * time.Second
-	// warmUp is left out of the slopes, or a third of a shorter test: caches fill, and the heap finds its size.
-	warmUp = 10 * time.Minute
+	// warmUp is left out of the slopes, or a third of a shorter test: caches fill, such as the answers of GitHub, which are kept for 15 minutes.
+	warmUp = 20 * time.Minute
 	// judgedFrom is how long a test must be for its slopes to count. In ten minutes the noise of one collection is some MiB an hour.
 	judgedFrom = 30 * time.Minute
 )
