@@ -31,11 +31,12 @@ func (p *Provision) claimer() claimer {
 // reserves reports whether the request reserves the hosts that it claims.
 func (p *Provision) reserves() bool { return p.jobScoped() || !p.queued() }
 
-// unreserve ends the reservation of a host that came from the queue. One that the index showed lapses instead: whether a claim took the host or lost it, it
-// is gone, and one without an answer is made again by this request alone.
-func (p *Provision) unreserve(m lifecycle.Message) {
-	if p.jobScoped() && p.queued() {
-		p.env.claiming.end(offerOf(m))
+// unreserve ends the reservation of a host that came from the queue, and of one that no claim was made of, as where GitHub registers no runner for it. One
+// that the index showed lapses instead: whether a claim took the host or lost it, it is gone, and one without an answer is made again by this request alone.
+func (p *Provision) unreserve(t *attempt) {
+	unclaimed := t.err != nil && !t.made
+	if p.reserves() && (p.queued() || unclaimed) {
+		p.env.claiming.end(offerOf(t.Message))
 	}
 }
 

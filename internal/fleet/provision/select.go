@@ -249,7 +249,7 @@ func (p *Provision) tryDeliveries(ctx context.Context, now time.Time) (op.Progre
 	p.claim(ctx, tries, now)
 	var open []lifecycle.Delivery
 	for i, t := range tries {
-		p.unreserve(t.Message)
+		p.unreserve(t)
 		if t.err != nil {
 			open = append(open, some[i])
 		} else {
@@ -274,7 +274,7 @@ func (p *Provision) tryCandidates(ctx context.Context, now time.Time) (op.Progre
 	p.claim(ctx, tries, now)
 	var open []candidate
 	for _, t := range tries {
-		p.unreserve(t.Message)
+		p.unreserve(t)
 		if t.err != nil {
 			open = append(open, t.candidate)
 		}

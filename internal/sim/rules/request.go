@@ -120,7 +120,7 @@ func (w *Watcher) outstanding(q lifecycle.Request) int {
 		r, err := w.Truth.Instance(engine.Background, m.HostKey)
 		launched := m.RequestID == q.RequestID && m.RunID == q.RunID
 		serves := r.RequestID == q.RequestID && r.RunID == q.RunID && r.Repository == q.Repository
-		mine := launched && (err != nil || serves) || serves && q.Has(r.HostKey)
+		mine := launched && (err != nil || serves && r.Assignment == 1) || serves && q.Has(r.HostKey)
 		if mine {
 			n++
 		}

@@ -50,7 +50,7 @@ func (w *Watcher) checkReuse(q lifecycle.Request) {
 		case err != nil:
 		case q.Spec.JobsOf != "" && (w.Reading(r.HostKey) || w.GitHub.Registering(lifecycle.RunnerName(r.Assignment+1, r.InstanceID))):
 			// another is about to claim it
-		case w.fits(q, r) && r.PooledAt.Before(seen) && !r.Held(seen):
+		case w.fits(q, r) && r.PooledAt.Before(seen) && r.UpdatedAt.Before(seen) && !r.Held(seen): // its time may have been extended just now
 			rule := RuleReuse
 			if w.Pools[q.Spec.Pool].ByCaches() {
 				rule = RuleStarved
