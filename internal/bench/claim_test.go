@@ -85,7 +85,7 @@ func BenchmarkClaimByCaches(b *testing.B) {
 // claimClosedLoop has callers claim a host and give it back, b.N times in all.
 func claimClosedLoop(b *testing.B, w *world, callers int) {
 	b.Helper()
-	used := cpu(b)
+	used, calls := cpu(b), w.callsSoFar()
 	var next atomic.Int64
 	var mu sync.Mutex
 	var took []time.Duration
@@ -117,7 +117,18 @@ func claimClosedLoop(b *testing.B, w *world, callers int) {
 	b.StopTimer()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "claims/s")
 	b.ReportMetric(float64((cpu(b)-used).Microseconds())/1000/float64(b.N), "cpu-ms/op")
+	if w.calls != nil {
+		b.ReportMetric(float64(w.callsSoFar()-calls)/float64(b.N), "calls/op")
+	}
 	reportLatency(b, took)
+}
+
+// callsSoFar are those of DynamoDB.
+func (w *world) callsSoFar() int64 {
+	if w.calls == nil {
+		return 0
+	}
+	return w.calls.Load()
 }
 
 // BenchmarkClaimOpenLoop: a caller every 10 ms, whatever became of the last.

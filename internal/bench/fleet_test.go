@@ -38,7 +38,7 @@ func runFleet(b *testing.B, n int, waitFor time.Duration) {
 		}
 		path := filepath.Join(state, "remuda.db")
 		fillFile(b, path, n, waitFor)
-		s, began := startOn(b, state), time.Now()
+		s, began := startOn(b, state, ""), time.Now()
 		time.Sleep(watchFleet)
 		for waitFor < 0 && livingOf(b, path) > 0 {
 			if time.Since(began) > 5*time.Minute {

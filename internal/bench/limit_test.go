@@ -14,12 +14,16 @@ import (
 	"testing"
 	"time"
 
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	_ "modernc.org/sqlite" // the driver of the store
 
+	"github.com/remuda-ci/remuda/internal/awstest"
 	"github.com/remuda-ci/remuda/internal/local"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
@@ -95,26 +99,59 @@ func BenchmarkLimitEcho(b *testing.B) {
 				b.Fatal(err)
 			}
 			defer conn.Close()
-			client, used := grpc_health_v1.NewHealthClient(conn), cpu(b)
-			var next atomic.Int64
-			var calling sync.WaitGroup
-			b.ResetTimer()
-			for range callers {
-				calling.Go(func() {
-					for next.Add(1) <= int64(b.N) {
-						if _, err := client.Check(b.Context(), &grpc_health_v1.HealthCheckRequest{}); err != nil {
-							b.Error(err)
-							return
-						}
-					}
-				})
-			}
-			calling.Wait()
-			b.StopTimer()
-			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "calls/s")
-			b.ReportMetric(float64((cpu(b)-used).Microseconds())/1000/float64(b.N), "cpu-ms/op")
+			client := grpc_health_v1.NewHealthClient(conn)
+			closedLoop(b, callers, func(int64) error {
+				_, err := client.Check(b.Context(), &grpc_health_v1.HealthCheckRequest{})
+				return err
+			})
 		})
 	}
+}
+
+// BenchmarkLimitDynamoDB: calls of DynamoDB Local by so many callers with no program around them: updates by key of an item as long as a record.
+func BenchmarkLimitDynamoDB(b *testing.B) {
+	for _, callers := range []int{1, 8, 64, 256} {
+		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
+			client, table := dynamodb.NewFromConfig(awstest.Config(b, awstest.DynamoDB(b))), sdk.String("limit")
+			if _, err := client.CreateTable(b.Context(), &dynamodb.CreateTableInput{
+				TableName: table, BillingMode: types.BillingModePayPerRequest,
+				AttributeDefinitions: []types.AttributeDefinition{{AttributeName: sdk.String("key"), AttributeType: types.ScalarAttributeTypeS}},
+				KeySchema:            []types.KeySchemaElement{{AttributeName: sdk.String("key"), KeyType: types.KeyTypeHash}},
+			}); err != nil {
+				b.Fatal(err)
+			}
+			doc := &types.AttributeValueMemberS{Value: strings.Repeat("x", 900)}
+			closedLoop(b, callers, func(i int64) error {
+				_, err := client.PutItem(b.Context(), &dynamodb.PutItemInput{TableName: table, Item: map[string]types.AttributeValue{
+					"key": &types.AttributeValueMemberS{Value: hostID(int(i % 512))}, "doc": doc,
+				}})
+				return err
+			})
+		})
+	}
+}
+
+// closedLoop has so many callers make b.N calls in all.
+func closedLoop(b *testing.B, callers int, call func(i int64) error) {
+	b.Helper()
+	used := cpu(b)
+	var next atomic.Int64
+	var calling sync.WaitGroup
+	b.ResetTimer()
+	for range callers {
+		calling.Go(func() {
+			for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
+				if err := call(i); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	calling.Wait()
+	b.StopTimer()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "calls/s")
+	b.ReportMetric(float64((cpu(b)-used).Microseconds())/1000/float64(b.N), "cpu-ms/op")
 }
 
 // BenchmarkStart: from the start of `controld dev` on a new directory until it is ready, its stand-in of GitHub included, and the length of the programs.

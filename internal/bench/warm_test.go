@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/protobuf/types/known/durationpb"
-
 	"github.com/remuda-ci/remuda/internal/local"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
@@ -21,7 +19,7 @@ import (
 // ends.
 func startSystem(b *testing.B) *local.System {
 	b.Helper()
-	return startOn(b, filepath.Join(b.TempDir(), "state"))
+	return startOn(b, filepath.Join(b.TempDir(), "state"), "")
 }
 
 // built: programs was called.
@@ -56,18 +54,26 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// startOn runs `controld dev` on a directory until the benchmark ends.
-func startOn(b *testing.B, state string) *local.System {
+// startOn runs `controld dev` on a directory until the benchmark ends. config is added to its configuration.
+func startOn(b *testing.B, state, config string) *local.System {
 	b.Helper()
 	bin, err := programs()
 	if err != nil {
 		b.Fatal(err)
 	}
+	options := local.Options{Bin: bin, StateDir: state}
 	log, err := os.Create(filepath.Join(b.TempDir(), "controld.log"))
 	if err != nil {
 		b.Fatal(err)
 	}
-	s, err := local.Start(b.Context(), local.Options{Bin: bin, StateDir: state, Stderr: log})
+	options.Stderr = log
+	if config != "" {
+		options.Config = filepath.Join(b.TempDir(), "controld.yaml")
+		if err := os.WriteFile(options.Config, []byte(config), 0o600); err != nil {
+			b.Fatal(err)
+		}
+	}
+	s, err := local.Start(b.Context(), options)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -83,101 +89,86 @@ func startOn(b *testing.B, state string) *local.System {
 // warmProvisions is how many make one iteration: percentiles want a sample.
 const warmProvisions = 40
 
-// BenchmarkWarmProvision: one host that a real agentd registers with the
-// stand-in's runner, from call to response, at the default polling. An
-// iteration is 40 of them, with their releases.
+// BenchmarkWarmProvision: one host of a real agentd with the stand-in's runner, from call to response, at the default polling. A clean host registers once it
+// is claimed, and a hot one has done that before. An iteration is 40 claims, with their releases.
 func BenchmarkWarmProvision(b *testing.B) {
-	s := startSystem(b)
-	var took []time.Duration
-	cycle := func(run string) time.Duration {
-		began := time.Now()
-		got, err := s.Fleet.Provision(b.Context(), &remudav1.ProvisionRequest{Repository: repository, RunId: run})
-		d := time.Since(began)
+	for _, standby := range []string{"clean", "listening"} {
+		b.Run("standby="+standby, func(b *testing.B) {
+			s := startOn(b, filepath.Join(b.TempDir(), "state"), "pools: {default: {standby: "+standby+"}}\n")
+			b.ResetTimer()
+			var took []time.Duration
+			host := serveRun(b, s, "cold").GetInstances()[0].GetInstanceId()
+			for i := range b.N * warmProvisions {
+				if standby == "listening" {
+					untilHot(b, s, host)
+				}
+				// A pause of a length of its own, so that callers meet the agent's polling at any point of it.
+				time.Sleep(time.Duration(i*37%500) * time.Millisecond)
+				began := time.Now()
+				got := provisionRun(b, s, fmt.Sprint(i))
+				took = append(took, time.Since(began))
+				if got.GetReusedCount() != 1 {
+					b.Fatalf("run %d: %v", i, got)
+				}
+				releaseRun(b, s, fmt.Sprint(i))
+			}
+			reportLatency(b, took)
+		})
+	}
+}
+
+func serveRun(b *testing.B, s *local.System, run string) *remudav1.ProvisionResponse {
+	b.Helper()
+	got := provisionRun(b, s, run)
+	releaseRun(b, s, run)
+	return got
+}
+
+func provisionRun(b *testing.B, s *local.System, run string) *remudav1.ProvisionResponse {
+	b.Helper()
+	got, err := s.Fleet.Provision(b.Context(), &remudav1.ProvisionRequest{Repository: repository, RunId: run})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return got
+}
+
+func releaseRun(b *testing.B, s *local.System, run string) {
+	b.Helper()
+	if _, err := s.Fleet.Release(b.Context(), &remudav1.ReleaseRequest{Repository: repository, RunId: run, Wait: true}); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// untilHot waits until the runner of a host listens.
+func untilHot(b *testing.B, s *local.System, host string) {
+	b.Helper()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		got, err := s.Fleet.GetInstance(b.Context(), &remudav1.GetInstanceRequest{InstanceId: host})
 		if err != nil {
 			b.Fatal(err)
 		}
-		if _, err := s.Fleet.Release(b.Context(), &remudav1.ReleaseRequest{Repository: repository, RunId: run, Wait: true}); err != nil {
-			b.Fatal(err)
+		if got.GetInstance().GetHot() {
+			return
 		}
-		if run != "cold" && got.GetReusedCount() != 1 {
-			b.Fatalf("run %s: %v", run, got)
-		}
-		return d
 	}
-	cycle("cold")
-	b.ResetTimer()
-	for i := range b.N * warmProvisions {
-		// A pause of a length of its own, so that callers meet the agent's
-		// polling at any point of it.
-		time.Sleep(time.Duration(i*37%500) * time.Millisecond)
-		took = append(took, cycle(fmt.Sprint(i)))
-	}
-	reportLatency(b, took)
+	b.Fatalf("host %s is not hot after a minute", host)
 }
 
 // BenchmarkRelease: from the call of Release to the answer that the host is pooled: deregistered by its agent, and clean.
 func BenchmarkRelease(b *testing.B) {
 	s := startSystem(b)
+	serveRun(b, s, "cold")
 	var took []time.Duration
-	for i := range b.N*warmProvisions + 1 {
+	for i := range b.N * warmProvisions {
 		run := fmt.Sprint(i)
-		if _, err := s.Fleet.Provision(b.Context(), &remudav1.ProvisionRequest{Repository: repository, RunId: run}); err != nil {
-			b.Fatal(err)
-		}
+		provisionRun(b, s, run)
 		time.Sleep(time.Duration(i*37%500) * time.Millisecond)
 		began := time.Now()
-		if _, err := s.Fleet.Release(b.Context(), &remudav1.ReleaseRequest{Repository: repository, RunId: run, Wait: true}); err != nil {
-			b.Fatal(err)
-		}
-		if i > 0 { // the first was launched
-			took = append(took, time.Since(began))
-		}
+		releaseRun(b, s, run)
+		took = append(took, time.Since(began))
 	}
 	reportLatency(b, took)
-}
-
-// BenchmarkIdleAgent: what an agentd costs that waits for a run: its memory
-// and its share of a core.
-func BenchmarkIdleAgent(b *testing.B) {
-	s := startSystem(b)
-	got, err := s.Fleet.Provision(b.Context(), &remudav1.ProvisionRequest{Repository: repository, RunId: "1"})
-	if err != nil {
-		b.Fatal(err)
-	}
-	if _, err := s.Fleet.Release(b.Context(), &remudav1.ReleaseRequest{Repository: repository, RunId: "1", Wait: true}); err != nil {
-		b.Fatal(err)
-	}
-	id := got.GetInstances()[0].GetInstanceId()
-	if _, err := s.Fleet.HoldInstance(b.Context(), &remudav1.HoldInstanceRequest{
-		InstanceId: id, Duration: durationpb.New(time.Hour), Reason: "measuring it",
-	}); err != nil {
-		b.Fatal(err)
-	}
-	pid := agentd(b, s, id)
-	const watched = 20 * time.Second
-	for range b.N {
-		before := cpuTime(b, pid)
-		time.Sleep(watched)
-		used := cpuTime(b, pid) - before
-		b.ReportMetric(100*used.Seconds()/watched.Seconds(), "%core")
-		b.ReportMetric(float64(residentKiB(b, pid))/1024, "MiB")
-	}
-}
-
-// agentd is the process id of a host's agent.
-func agentd(b *testing.B, s *local.System, host string) int {
-	b.Helper()
-	processes, err := local.Processes(filepath.Join(s.StateDir(), "hosts", host))
-	if err != nil {
-		b.Fatal(err)
-	}
-	for _, p := range processes {
-		if program, _, _ := strings.Cut(p.Command, " "); filepath.Base(program) == "agentd" {
-			return p.PID
-		}
-	}
-	b.Fatalf("no agentd among %v", processes)
-	return 0
 }
 
 // cpuTime is what a process has used, from /proc/PID/stat in ticks of 10 ms.

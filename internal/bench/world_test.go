@@ -4,11 +4,14 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/http"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -36,7 +39,8 @@ type world struct {
 	queue  *queue.Queue
 	fleet  *fleet.Fleet
 	client remudav1.FleetServiceClient
-	caches []cache.Spec // of its pool
+	caches []cache.Spec  // of its pool
+	calls  *atomic.Int64 // of DynamoDB; nil on the embedded store
 }
 
 func newWorld(b *testing.B, caches ...cache.Spec) *world {
@@ -65,13 +69,26 @@ func newWorldOn(b *testing.B, path string, caches ...cache.Spec) *world {
 // newDynamoWorld is the same on DynamoDB Local, with the queue in memory.
 func newDynamoWorld(b *testing.B, caches ...cache.Spec) *world {
 	b.Helper()
-	rows := dynamo.New(dynamodb.NewFromConfig(awstest.Config(b, awstest.DynamoDB(b))), dynamo.Options{})
+	w := &world{caches: caches, calls: &atomic.Int64{}}
+	config := awstest.Config(b, awstest.DynamoDB(b))
+	config.HTTPClient = countingClient{config.HTTPClient, w.calls}
+	rows := dynamo.New(dynamodb.NewFromConfig(config), dynamo.Options{})
 	if _, err := rows.Ensure(b.Context(), false); err != nil {
 		b.Fatal(err)
 	}
-	w := &world{caches: caches}
 	w.begin(b, rows, rows, func(ctx context.Context, p lifecycle.Report) error { return rows.ForHost(p.HostKey).PutReport(ctx, p) }, 0)
 	return w
+}
+
+// countingClient counts the calls of DynamoDB.
+type countingClient struct {
+	sdk.HTTPClient
+	calls *atomic.Int64
+}
+
+func (c countingClient) Do(r *http.Request) (*http.Response, error) {
+	c.calls.Add(1)
+	return c.HTTPClient.Do(r)
 }
 
 // begin serves a fleet on a store.

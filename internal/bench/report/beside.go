@@ -85,7 +85,7 @@ func compared(work string) func(figures, string) []string {
 		}
 		mine, other := ours+"-"+work, theirs+"-"+work
 		return []string{
-			kind + ", " + of["hosts"], of["delay"], of["poll"], within(f, name, mine+"-s"), within(f, name, other+"-s"), times(f, name, other+"-s", mine+"-s"),
+			kind + ", " + of["hosts"], of["delay"], of["poll"], cell(f, name, column{unit: mine + "-s"}), cell(f, name, column{unit: other + "-s"}), times(f, name, other+"-s", mine+"-s"),
 			whole(f, name, mine+"-calls"), whole(f, name, other+"-calls"), whole(f, name, mine+"-host-calls"), whole(f, name, other+"-host-calls"),
 		}
 	}
@@ -100,18 +100,6 @@ func parameters(name string) map[string]string {
 		}
 	}
 	return all
-}
-
-// within is a median with its spread, if there is more than one run.
-func within(f figures, name, unit string) string {
-	v, ok := f.median(name, unit)
-	switch {
-	case !ok:
-		return "-"
-	case len(f.values[name][unit]) == 1:
-		return number(v)
-	}
-	return fmt.Sprintf("%s ± %.0f %%", number(v), 100*f.spread(name, unit))
 }
 
 // whole is the median of a count.
@@ -207,7 +195,7 @@ func scaleDownCells(f figures, row string) []string {
 	title, isSum := scaleDownTitles[row]
 	switch {
 	case row == "-s":
-		return []string{title, within(f, name, mine+row), within(f, name, other+row)}
+		return []string{title, cell(f, name, column{unit: mine + row}), cell(f, name, column{unit: other + row})}
 	case isSum:
 		return []string{title, whole(f, name, mine+row), whole(f, name, other+row)}
 	}

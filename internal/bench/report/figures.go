@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -84,11 +85,12 @@ type bench struct {
 	pattern, time string
 	count         int
 	args          []string
+	in            string // the package; empty: that of most benchmarks
 }
 
 func (b bench) command() []string {
 	args := []string{"test", "-run", "^$", "-bench", b.pattern, "-benchtime", b.time, "-count", strconv.Itoa(b.count)}
-	return append(append(args, b.args...), "./internal/bench")
+	return append(append(args, b.args...), cmp.Or(b.in, "./internal/bench"))
 }
 
 // run runs the benchmarks. What one that failed has printed before counts.

@@ -52,9 +52,6 @@ func (p part) render(f figures, err error) string {
 	default:
 		fmt.Fprintf(&s, "%sit has not been measured on a quiet machine yet.\n\n", noFigure)
 	}
-	if p.lacks != "" {
-		fmt.Fprintf(&s, "Not measured: %s.\n\n", p.lacks)
-	}
 	if p.beside != nil {
 		fmt.Fprintf(&s, "`ONLY='%s' make peers` measures it again.\n\n", p.beside.only)
 		return s.String()
@@ -89,12 +86,7 @@ func (p part) row(f figures, name string) string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "| %s |", name)
 	for _, c := range p.columns {
-		v, ok := f.median(name, c.unit)
-		if !ok {
-			s.WriteString(" - |")
-			continue
-		}
-		fmt.Fprintf(&s, " %s ± %.0f %% |", number(v*c.times()), 100*f.spread(name, c.unit))
+		s.WriteString(" " + cell(f, name, c) + " |")
 	}
 	limit, reached := "-", "-"
 	if p.limit != nil {
@@ -102,6 +94,18 @@ func (p part) row(f figures, name string) string {
 	}
 	fmt.Fprintf(&s, " %s | %s |\n", limit, reached)
 	return s.String()
+}
+
+// cell is a median, with the spread if there is more than one run.
+func cell(f figures, name string, c column) string {
+	v, ok := f.median(name, c.unit)
+	switch {
+	case !ok:
+		return "-"
+	case len(f.values[name][c.unit]) == 1:
+		return number(v * c.times())
+	}
+	return fmt.Sprintf("%s ± %.0f %%", number(v*c.times()), 100*f.spread(name, c.unit))
 }
 
 // number writes a value with three digits that count.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -15,8 +16,6 @@ type part struct {
 	columns            []column
 	// limit says what a case could reach at most, and how much of that it does; nil: there is no limit to compare with.
 	limit func(f figures, name string) (limit, reached string)
-	// lacks is what the part should have and does not, and why.
-	lacks string
 	// other measures what no benchmark does; nil: runs do.
 	other func(ctx context.Context, p part) (figures, error)
 	// beside is a table of another shape, of benchmarks that ran already; nil: it has that of columns.
@@ -60,6 +59,7 @@ func (p part) measure(ctx context.Context) (figures, error) {
 const (
 	limitCommit = "LimitCommits/writes=13"
 	limitEcho   = "LimitEcho/callers="
+	limitDynamo = "LimitDynamoDB/callers="
 )
 
 // ofCycle is the processor time of a cycle's 13 writes in a bare transaction of the driver and of two bare calls of gRPC, and how much of its own
@@ -77,6 +77,18 @@ func ofCycle(f figures, name string) (limit, reached string) {
 	}
 	least := commit + 2*echo
 	return number(least) + " ms", fmt.Sprintf("%.0f %%", 100*least/own)
+}
+
+// ofCalls is how many cycles a second bare calls of DynamoDB Local would give, and how many of them a cycle of Remuda reaches.
+func ofCalls(f figures, name string) (limit, reached string) {
+	_, callers, _ := strings.Cut(name, "callers=")
+	own, ok := f.median(name, "claims/s")
+	calls, hasCalls := f.median(name, "calls/op")
+	bare, hasBare := f.median(limitDynamo+callers, "calls/s")
+	if !ok || !hasCalls || !hasBare || calls == 0 || bare == 0 {
+		return "-", "-"
+	}
+	return number(bare/calls) + " cycles a second", fmt.Sprintf("%.0f %%", 100*own/(bare/calls))
 }
 
 // said is a limit that was published, or that follows from a setting.
@@ -106,10 +118,11 @@ var parts = []part{
 	},
 	{
 		name: "dynamodb", title: "The same on DynamoDB Local",
-		about: "DynamoDB Local is one process in Java on the same cores, so this says what Remuda waits for and not what AWS does. AWS publishes 1,000 write units and\n" +
-			"3,000 read units a second for a partition.",
-		runs:    []bench{{pattern: "Callers/store=dynamodb", time: "300x", count: 3}},
-		columns: cycles, limit: said("1,000 writes a second of a partition"),
+		about: "DynamoDB Local is one process in Java on the same cores, so this says what Remuda waits for and not what AWS does. The limit is what as many callers\n" +
+			"reach with bare calls of PutItem, divided by the calls of a cycle. AWS publishes 1,000 write units and 3,000 read units a second for a partition:\n" +
+			"see [scale](scale.md).",
+		runs:    []bench{{pattern: "LimitDynamoDB", time: "3000x", count: 3}, {pattern: "Callers/store=dynamodb", time: "300x", count: 3}},
+		columns: append(slices.Clone(cycles), column{title: "calls", unit: "calls/op"}), limit: ofCalls,
 	},
 	{
 		name: "growth", title: "Growth of a pool, a fleet and its history",
@@ -120,14 +133,15 @@ var parts = []part{
 	{
 		name: "provision", title: "Provision with real agents",
 		about: "`controld dev` with an agentd and a stand-in runner for each host: of hosts that have served a run, and of machines that are launched for it and boot in no time.\n" +
-			"A clean host reads its record every 500 ms, so a claim waits for 250 ms on average. Cold is a launch, and Release the time until the host is in the pool.",
+			"A clean host reads its record every 500 ms, so a claim waits for 250 ms on average, and registers. A host that listens has its labels set. Cold is a launch, and\n" +
+			"Release the time until the host is in the pool.",
 		runs:    []bench{{pattern: "WarmProvision", time: "1x", count: 2}, {pattern: "Cold", time: "10x", count: 3}, {pattern: "Release$", time: "1x", count: 1}},
 		columns: latencies,
-		lacks:   "hot and clean hosts apart; [the table of reads](#the-reads-of-hosts-that-wait) has both",
 	},
 	{
 		name: "request", title: "One request for many hosts",
-		about:   "A Provision of so many waiting hosts, and its Release.",
+		about: "A Provision of so many waiting hosts, and its Release. They write several rows for each host, in a few commits: see\n" +
+			"[where the time goes](#where-the-time-goes).",
 		runs:    []bench{{pattern: "Request", time: "20x", count: 3}},
 		columns: append([]column{{title: "commits", unit: "commits/op"}, {title: "processor time of both, ms", unit: "cpu-ms/op"}}, latencies...),
 	},
@@ -150,10 +164,13 @@ var parts = []part{
 		limit:   said("300 MiB"),
 	},
 	{
-		name: "agent", title: "An agent that waits",
-		about: "An agentd that waits for a run, for 20 s.", runs: []bench{{pattern: "IdleAgent", time: "1x", count: 2}},
-		columns: []column{{title: "memory, MiB", unit: "MiB"}, {title: "of a core, %", unit: "%core"}},
-		lacks:   "memory while a job runs. The calls of each state and their bytes are counted in [cost](cost.md)",
+		name: "agent", title: "Agents, by state",
+		about: "An agentd on DynamoDB Local in each state, watched for two minutes: the process itself, and its calls to DynamoDB with their bytes of HTTP, without TLS.\n" +
+			"Clean hosts wait without a registration, resting ones read seldom, hot ones have a runner that listens. The run of a running host has no job at the moment.",
+		runs: []bench{{pattern: "^BenchmarkAgent$", time: "1x", count: 1, in: "./internal/e2e/aws"}},
+		columns: []column{
+			{title: "memory, MiB", unit: "MiB"}, {title: "of a core, %", unit: "%core"}, {title: "calls an hour", unit: "calls/hour"}, {title: "MB an hour", unit: "MB/hour"},
+		},
 	},
 	{
 		name: "start", title: "Start and length of the programs",
@@ -168,6 +185,14 @@ var parts = []part{
 		other:   profile,
 		columns: []column{{title: "of all, %", unit: "%"}},
 		limit:   explained,
+	},
+	{
+		name: "areas", title: "Where the time goes",
+		about: "Parts of the processor time of 64 callers and of requests for 200 hosts with their releases, on SQLite, each with all that it calls. They overlap: a row\n" +
+			"comes from JSON within a read.",
+		other:   spentBy,
+		columns: []column{{title: "64 callers, %", unit: "callers-%"}, {title: "200 hosts, %", unit: "hosts-%"}},
+		limit:   reason,
 	},
 	besideProvision, besideRelease, besideCalls, besideScaleDown,
 }
