@@ -188,7 +188,9 @@ type remembered[V any] struct {
 	until time.Time
 }
 
-func newMemo[V any]() *memo[V] { return &memo[V]{kept: newLRU[string, remembered[V]](maxMemo, memoUnused)} }
+func newMemo[V any]() *memo[V] {
+	return &memo[V]{kept: newLRU[string, remembered[V]](maxMemo, memoUnused)}
+}
 
 // get returns what is remembered for the key, or asks: ask says until when its
 // answer is good. Errors are not remembered.
