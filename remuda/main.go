@@ -64,13 +64,21 @@ func run(ctx context.Context, app *cli.App, args []string) failure.Code {
 	return known.Code
 }
 
+// printable is a text without what commands a terminal, except the separators, which lines and columns have.
+func printable(text string, separators ...string) string {
+	if len(separators) == 0 {
+		return table.Printable(text)
+	}
+	parts := strings.Split(text, separators[0])
+	for i, part := range parts {
+		parts[i] = printable(part, separators[1:]...)
+	}
+	return strings.Join(parts, separators[0])
+}
+
 // report prints an error. What a server says in it does not command the terminal.
 func report(w io.Writer, err *failure.Error) {
-	lines := strings.Split(err.Error(), "\n")
-	for i, line := range lines {
-		lines[i] = table.Printable(line)
-	}
-	fmt.Fprintln(w, "remuda:", strings.Join(lines, "\n"))
+	fmt.Fprintln(w, "remuda:", printable(err.Error(), "\n", "\t"))
 	if err.Remedy != "" {
 		fmt.Fprintln(w, err.Remedy)
 	}
