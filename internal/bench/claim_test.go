@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -85,38 +84,20 @@ func BenchmarkClaimByCaches(b *testing.B) {
 // claimClosedLoop has callers claim a host and give it back, b.N times in all.
 func claimClosedLoop(b *testing.B, w *world, callers int) {
 	b.Helper()
-	used, calls := cpu(b), w.callsSoFar()
-	var next atomic.Int64
+	calls := w.callsSoFar()
 	var mu sync.Mutex
 	var took []time.Duration
-	var wg sync.WaitGroup
-	b.ResetTimer()
-	for range callers {
-		wg.Go(func() {
-			for {
-				i := next.Add(1)
-				if i > int64(b.N) {
-					return
-				}
-				run := fmt.Sprint(i)
-				d, err := w.claim(b.Context(), run)
-				if err == nil {
-					err = w.giveBack(b.Context(), run)
-				}
-				if err != nil {
-					b.Error(err)
-					return
-				}
-				mu.Lock()
-				took = append(took, d)
-				mu.Unlock()
-			}
-		})
-	}
-	wg.Wait()
-	b.StopTimer()
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "claims/s")
-	b.ReportMetric(float64((cpu(b)-used).Microseconds())/1000/float64(b.N), "cpu-ms/op")
+	closedLoop(b, callers, "claims/s", func(i int64) error {
+		run := fmt.Sprint(i)
+		d, err := w.claim(b.Context(), run)
+		if err == nil {
+			err = w.giveBack(b.Context(), run)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		took = append(took, d)
+		return err
+	})
 	if w.calls != nil {
 		b.ReportMetric(float64(w.callsSoFar()-calls)/float64(b.N), "calls/op")
 	}

@@ -100,7 +100,7 @@ func BenchmarkLimitEcho(b *testing.B) {
 			}
 			defer conn.Close()
 			client := grpc_health_v1.NewHealthClient(conn)
-			closedLoop(b, callers, func(int64) error {
+			closedLoop(b, callers, "calls/s", func(int64) error {
 				_, err := client.Check(b.Context(), &grpc_health_v1.HealthCheckRequest{})
 				return err
 			})
@@ -121,7 +121,7 @@ func BenchmarkLimitDynamoDB(b *testing.B) {
 				b.Fatal(err)
 			}
 			doc := &types.AttributeValueMemberS{Value: strings.Repeat("x", 900)}
-			closedLoop(b, callers, func(i int64) error {
+			closedLoop(b, callers, "calls/s", func(i int64) error {
 				_, err := client.PutItem(b.Context(), &dynamodb.PutItemInput{TableName: table, Item: map[string]types.AttributeValue{
 					"key": &types.AttributeValueMemberS{Value: hostID(int(i % 512))}, "doc": doc,
 				}})
@@ -131,8 +131,8 @@ func BenchmarkLimitDynamoDB(b *testing.B) {
 	}
 }
 
-// closedLoop has so many callers make b.N calls in all.
-func closedLoop(b *testing.B, callers int, call func(i int64) error) {
+// closedLoop has so many callers make b.N calls in all, each the next one once it has an answer. unit is that of how many there are in a second.
+func closedLoop(b *testing.B, callers int, unit string, call func(i int64) error) {
 	b.Helper()
 	used := cpu(b)
 	var next atomic.Int64
@@ -150,7 +150,7 @@ func closedLoop(b *testing.B, callers int, call func(i int64) error) {
 	}
 	calling.Wait()
 	b.StopTimer()
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "calls/s")
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), unit)
 	b.ReportMetric(float64((cpu(b)-used).Microseconds())/1000/float64(b.N), "cpu-ms/op")
 }
 

@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -94,7 +96,7 @@ func spentBy(ctx context.Context, p part) (figures, error) {
 		if err != nil {
 			return figures{}, err
 		}
-		parts, err := cumulated(out)
+		all, err := spentIn(out)
 		if err != nil {
 			return figures{}, err
 		}
@@ -102,15 +104,17 @@ func spentBy(ctx context.Context, p part) (figures, error) {
 			if found.values[a.name] == nil {
 				found.names, found.values[a.name] = append(found.names, a.name), map[string][]float64{}
 			}
-			found.values[a.name][p.columns[i].unit] = []float64{a.of(parts)}
+			found.values[a.name][p.columns[i].unit] = []float64{a.of(all)}
 		}
 	}
 	return found, nil
 }
 
-func (a area) of(parts map[string]float64) (sum float64) {
-	for _, function := range a.functions {
-		sum += parts[function]
+func (a area) of(all []spent) (sum float64) {
+	for _, s := range all {
+		if slices.Contains(a.functions, s.function) {
+			sum += s.cumulative
+		}
 	}
 	return sum
 }
@@ -125,45 +129,44 @@ func reason(_ figures, name string) (sentence, _ string) {
 	return unexplained, "-"
 }
 
-// cumulated are the parts of the time in percent, by function with all that it calls.
-func cumulated(out string) (map[string]float64, error) {
+// spent is what a line of pprof's -top says of a function: the parts of the time in percent, of itself and with all that it calls.
+type spent struct {
+	function         string
+	flat, cumulative float64
+}
+
+// spentIn reads the lines of pprof's -top: flat, flat%, sum%, cum, cum% and the function.
+func spentIn(out string) (all []spent, err error) {
 	_, table, found := strings.Cut(out, "cum%\n")
 	if !found {
 		return nil, fmt.Errorf("go tool pprof printed no table: %.200q", out)
 	}
-	parts := map[string]float64{}
 	for line := range strings.Lines(table) {
 		fields := strings.Fields(line)
 		if len(fields) < 6 {
 			continue
 		}
-		part, err := strconv.ParseFloat(strings.TrimSuffix(fields[4], "%"), 64)
-		if err != nil {
+		flat, wrongFlat := percent(fields[1])
+		cumulative, wrong := percent(fields[4])
+		if err := errors.Join(wrongFlat, wrong); err != nil {
 			return nil, fmt.Errorf("read %q: %w", line, err)
 		}
-		parts[fields[5]] = part
+		all = append(all, spent{fields[5], flat, cumulative})
 	}
-	return parts, nil
+	return all, nil
 }
 
-// topOf reads the lines of pprof's -top: flat, flat%, sum%, cum, cum% and the function.
+func percent(text string) (float64, error) {
+	return strconv.ParseFloat(strings.TrimSuffix(text, "%"), 64)
+}
+
+// topOf are the functions by their own time.
 func topOf(out string) (figures, error) {
-	_, table, found := strings.Cut(out, "cum%\n")
-	if !found {
-		return figures{}, fmt.Errorf("go tool pprof printed no table: %.200q", out)
-	}
+	all, err := spentIn(out)
 	top := figures{values: map[string]map[string][]float64{}}
-	for line := range strings.Lines(table) {
-		fields := strings.Fields(line)
-		if len(fields) < 6 {
-			continue
-		}
-		part, err := strconv.ParseFloat(strings.TrimSuffix(fields[1], "%"), 64)
-		if err != nil {
-			return figures{}, fmt.Errorf("read %q: %w", line, err)
-		}
-		top.names = append(top.names, fields[5])
-		top.values[fields[5]] = map[string][]float64{"%": {part}}
+	for _, s := range all {
+		top.names = append(top.names, s.function)
+		top.values[s.function] = map[string][]float64{"%": {s.flat}}
 	}
-	return top, nil
+	return top, err
 }

@@ -151,13 +151,13 @@ func TestTopOf(t *testing.T) {
 	}
 }
 
-func TestCumulated(t *testing.T) {
-	parts, err := cumulated("Type: cpu\n      flat  flat%   sum%        cum   cum%\n     0 0% 0%      2.31s 21.09%  encoding/json.Marshal\n     1s 9.1% 30%   2s 18%  github.com/go-json-experiment/json.Unmarshal\n")
+func TestAreas(t *testing.T) {
+	all, err := spentIn("Type: cpu\n      flat  flat%   sum%        cum   cum%\n     0 0% 0%      2.31s 21.09%  encoding/json.Marshal\n     1s 9.1% 30%   2s 18%  github.com/go-json-experiment/json.Unmarshal\n")
 	if err != nil {
 		t.Fatal(err)
 	}
 	json := areas[2]
-	if got := json.of(parts); got != 39.09 {
+	if got := json.of(all); got != 39.09 {
 		t.Errorf("%s take %v %%, want 39.09", json.name, got)
 	}
 	if sentence, _ := reason(figures{}, json.name); sentence != json.sentence {

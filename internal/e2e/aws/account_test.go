@@ -104,6 +104,20 @@ func (a *account) instances(ctx context.Context) ([]types.Instance, error) {
 	return list, nil
 }
 
+// living is how many instances EC2 has that are not ending.
+func (a *account) living(ctx context.Context) int {
+	a.t.Helper()
+	list, err := a.instances(ctx)
+	check(a.t, err)
+	n := 0
+	for _, i := range list {
+		if alive(i) {
+			n++
+		}
+	}
+	return n
+}
+
 func alive(i types.Instance) bool {
 	return i.State.Name == types.InstanceStateNameRunning || i.State.Name == types.InstanceStateNamePending
 }

@@ -173,15 +173,7 @@ func (f *scaleDownFunction) register(name string) {
 
 func (f *scaleDownFunction) living() int {
 	f.Helper()
-	instances, err := (&account{ec2: f.ec2}).instances(f.Context())
-	check(f.TB, err)
-	n := 0
-	for _, i := range instances {
-		if alive(i) {
-			n++
-		}
-	}
-	return n
+	return (&account{t: f.TB, ec2: f.ec2}).living(f.Context())
 }
 
 // run runs the function once. It logs errors and goes on, so what it left is looked at after it.

@@ -173,15 +173,7 @@ func (s *stage) work(runID, script string) {
 // living is how many instances EC2 has that are not ending.
 func (s *stage) living() int {
 	s.Helper()
-	list, err := s.account.instances(s.ctx)
-	check(s.TB, err)
-	n := 0
-	for _, i := range list {
-		if alive(i) {
-			n++
-		}
-	}
-	return n
+	return s.account.living(s.ctx)
 }
 
 // eventually waits until something holds.
