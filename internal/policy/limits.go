@@ -73,8 +73,8 @@ type Quota struct {
 func (r Quota) Remaining() int { return max(r.Limit.Hosts-r.Ledger.Used(), 0) }
 
 // Granted is how many hosts a request may have under all of its limits: as many as it asks for or as remain,
-// but none if that is less than its minimum. It keeps the hosts that it has taken already: none is given back
-// for a limit. short is the index of the limit with the least left; -1 if everything is granted.
+// but none if that is less than its minimum. Of the hosts that it has taken it keeps what Kept says. short is
+// the index of the limit with the least left; -1 if everything is granted.
 func Granted(q lifecycle.Request, taken int, rooms []Quota) (hosts, short int) {
 	hosts, short = q.Spec.Count, -1
 	for i, r := range rooms {
@@ -85,7 +85,19 @@ func Granted(q lifecycle.Request, taken int, rooms []Quota) (hosts, short int) {
 	if hosts < q.Spec.MinimumCount {
 		hosts = 0
 	}
-	return max(hosts, taken), short
+	return max(hosts, Kept(q, taken, rooms)), short
+}
+
+// Kept is how many of the hosts that a request has taken it keeps under its limits: all that it has reserved.
+// Two callers of one request may have claimed more, each within the same reservation. A limit in which nothing
+// is reserved is newer than the hosts, and ends none.
+func Kept(q lifecycle.Request, taken int, rooms []Quota) int {
+	for _, r := range rooms {
+		if reserved := r.Ledger.ReservationOf(q, 0).Hosts; reserved > 0 {
+			taken = min(taken, reserved)
+		}
+	}
+	return taken
 }
 
 // runsNamed bounds how many runs a sentence about a limit names.

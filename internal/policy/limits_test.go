@@ -32,6 +32,8 @@ func TestGranted(t *testing.T) {
 		"half of it was booked":           {0, []ledger.Reservation{mine(4)}, []ledger.Reservation{others(6)}, 0, 1},
 		"what is taken stays":             {1, nil, []ledger.Reservation{others(6)}, 1, 1},
 		"a limit that was made smaller":   {3, []ledger.Reservation{mine(3)}, []ledger.Reservation{others(9), mine(3)}, 3, 1},
+		"two callers won more":            {2, []ledger.Reservation{mine(1)}, []ledger.Reservation{others(5), mine(1)}, 1, 1},
+		"a limit that is new":             {3, []ledger.Reservation{mine(3)}, []ledger.Reservation{others(6)}, 3, 1},
 		"the least of both":               {0, []ledger.Reservation{entry("acme/app", "2", 2)}, []ledger.Reservation{others(1)}, 3, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

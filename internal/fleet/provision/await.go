@@ -293,11 +293,15 @@ func (p *Provision) giveUpLost(ctx context.Context, now time.Time) (op.Progress,
 
 // settle writes the outcome. With enough ready hosts the request gives up the others;
 // with too few it gives up all except those that already run a job. Two callers of one
-// request may together have claimed more hosts than it asked for.
+// request may together have claimed more hosts than it asked for, or than it has reserved.
 func (p *Provision) settle(ctx context.Context, now time.Time) (op.Progress, error) {
 	q := p.q
 	ready := p.ready()
-	ready = ready[:min(len(ready), q.Spec.Count)]
+	keeps, err := p.keeps(ctx, len(ready))
+	if err != nil {
+		return op.Again, err
+	}
+	ready = ready[:keeps]
 	all := len(ready) == p.serving()
 	q.ExpiresAt = now.Add(p.env.Timing.KeepRequests)
 	q.DueAt = now.Add(p.env.Timing.Takeover)

@@ -136,6 +136,22 @@ func (p *Provision) readQuotas(ctx context.Context) error {
 	return nil
 }
 
+// keeps is how many of the ready hosts the request keeps when it settles. If this operation has reserved fewer, another caller of the
+// request has claimed some: then the ledgers tell.
+func (p *Provision) keeps(ctx context.Context, ready int) (int, error) {
+	ready = min(ready, p.q.Spec.Count)
+	if !p.limited() || ready <= p.booking.hosts {
+		return ready, nil
+	}
+	p.booking.rooms = nil
+	if err := p.readQuotas(ctx); err != nil {
+		return 0, err
+	}
+	ready = policy.Kept(p.q, ready, p.booking.rooms)
+	p.booking.rooms = nil
+	return ready, nil
+}
+
 // unequal is the index of the next quota in which the request's reservation is not of
 // so many hosts, or -1. Those with fewer come first, since they are to be raised.
 func (p *Provision) unequal(hosts int) int {

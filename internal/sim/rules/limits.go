@@ -32,31 +32,37 @@ func (w *Watcher) hostsOf(l policy.Limit) int {
 		return w.machinesOf(l.Of)
 	}
 	n := w.launching(l)
-	untaken, all := map[string]int{}, map[string]int{} // by request
+	has := map[string]int{} // by request
 	for _, m := range w.Living() {
 		r, err := w.Truth.Instance(engine.Background, m.HostKey)
 		if err != nil || r.RunID == "" || !within(l, r.Repository) {
 			continue
 		}
 		q, err := w.Truth.Request(engine.Background, r.Repository, r.RunID, r.RequestID)
-		if err == nil && w.lateClaim(r, q) {
+		if err == nil && (w.lateClaim(r, q) || w.aboutToGo(r, q)) {
 			continue
 		}
 		if err == nil && !q.Settled() {
-			if all[q.RequestID]++; all[q.RequestID] > q.Spec.Count {
-				continue // it has just written down what two callers won, and gives back what is too much next
-			}
-		}
-		if err == nil && !q.Settled() && !q.Has(r.HostKey) {
-			// Two callers of one request each claim what it lacks as far as they know, and
-			// what is too much goes back once they have written down what they won.
-			if untaken[q.RequestID]++; len(q.Taken)+untaken[q.RequestID] > w.Account(l).ReservationOf(q, 0).Hosts {
+			has[q.RequestID]++
+			if has[q.RequestID] > q.Spec.Count || w.wonTwice(has[q.RequestID], q, w.Account(l).ReservationOf(q, 0).Hosts) {
 				continue
 			}
 		}
 		n++
 	}
 	return n
+}
+
+// aboutToGo reports whether a host goes back next, since its request has just been settled without it. If the replica crashes
+// before, the next sweep that finds the request due does it.
+func (w *Watcher) aboutToGo(r lifecycle.Record, q lifecycle.Request) bool {
+	return q.Settled() && !q.Has(r.HostKey) && w.Now.Sub(w.settledAt[q.RequestID]) < 5*time.Minute
+}
+
+// wonTwice reports whether two callers of one request may have won its n-th host, each within the same reservation. What is too
+// much goes back when the request settles.
+func (w *Watcher) wonTwice(n int, q lifecycle.Request, reserved int) bool {
+	return n > reserved && n <= 2*reserved
 }
 
 // machinesOf counts the machines of a pool. It leaves out a machine that was launched long
