@@ -229,8 +229,9 @@ const (
 	// labelsInFlight is how many of these may be for labels: they come in bursts, and others must not wait for them if GitHub
 	// does not answer them.
 	labelsInFlight = callsAtOnce / 2
-	// 80 a minute and 60 at once: at most 140 labels in any minute, which are 700 points. The reads that find these runners
-	// stay below 900 with them, should GitHub count both together. Most go at once, because a run waits for each.
+	// 80 a minute and 60 at once: at most 140 labels in any minute, which are 700 points, and 13 more if calls come late for their
+	// turns. The reads that find these runners stay below 900 with them, should GitHub count both together. Most go at once, because a
+	// run waits for each.
 	labelsPerMinute = 80
 	labelsAtOnce    = 60
 	// maxPause is how long a call may wait for its turn. It is half of what a call may take at all.
