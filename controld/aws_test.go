@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -101,6 +102,9 @@ func TestEveryActionIsExplained(t *testing.T) {
 		if p.Why == "" || !strings.Contains(got.stdout, p.Why) {
 			t.Errorf("%s of %s is not explained", p.Action, p.Role)
 		}
+	}
+	if head, _, _ := strings.Cut(got.stdout, "\n"); !slices.Equal(strings.Fields(head), []string{"ROLE", "ACTION", "ON", "WHY"}) {
+		t.Errorf("the table begins with %q", head)
 	}
 }
 
@@ -363,7 +367,7 @@ func (a account) addTemplate(t *testing.T, name, prefix string) {
 func (a account) wantReport(t *testing.T, got result) {
 	t.Helper()
 	var report accountReport
-	if err := json.Unmarshal([]byte(got.stdout), &report); err != nil || got.code != exitFailure || !strings.Contains(got.stderr, ": ok\n") {
+	if err := json.Unmarshal([]byte(got.stdout), &report); err != nil || got.code != exitFailure || !strings.Contains(got.stderr, ": ok\n") || !strings.HasPrefix(got.stdout, "{\n ") {
 		t.Fatalf("%v in %+v", err, got)
 	}
 	want := accountReport{
@@ -389,6 +393,26 @@ func (a account) wantReport(t *testing.T, got result) {
 	}
 	if diff := cmp.Diff(want, report); diff != "" {
 		t.Errorf("report (-want +got):\n%s", diff)
+	}
+}
+
+// TestRehearsals: each pool launches in its first usage class, since its template is its own, and each other usage class is tried once.
+func TestRehearsals(t *testing.T) {
+	c := config.Default()
+	c.ResourceClasses = map[string]config.ResourceClass{"large": {CPU: 2, MemoryMiB: 4096}}
+	both := []lifecycle.UsageClass{lifecycle.UsageSpot, lifecycle.UsageOnDemand}
+	c.Pools = map[string]config.Pool{
+		"a": {ResourceClasses: []string{"large"}, UsageClasses: both},
+		"b": {ResourceClasses: []string{"large"}, UsageClasses: both, InstanceTypes: []string{"c6i.*"}},
+	}
+	orders := rehearsals(c)
+	var got []string
+	for _, o := range orders {
+		got = append(got, fmt.Sprintf("%s %s %d %d %v %v", o.Pool, o.UsageClass, o.CPU, o.MemoryMiB, o.PoolTypes, len(o.InstanceTypes) > 0))
+	}
+	want := []string{"a spot 2 4096 [] true", "a on-demand 2 4096 [] true", "b spot 2 4096 [c6i.*] false"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("orders (-want +got):\n%s", diff)
 	}
 }
 

@@ -150,6 +150,17 @@ func TestCAPrints(t *testing.T) {
 	}
 }
 
+// TestCAWritesElsewhere: a certificate may be written to another directory than that of the authority.
+func TestCAWritesElsewhere(t *testing.T) {
+	dir, to := authority(t), t.TempDir()
+	issue(t, "--dir", dir, "--to", to, "--organization", "Acme", "alice")
+	for name, there := range map[string]bool{filepath.Join(to, "alice.crt"): true, filepath.Join(to, "alice.key"): true, filepath.Join(dir, "alice.crt"): false} {
+		if _, err := os.Stat(name); (err == nil) != there {
+			t.Errorf("%s: %v, want there %v", name, err, there)
+		}
+	}
+}
+
 // TestCARefuses are calls that write nothing.
 func TestCARefuses(t *testing.T) {
 	dir := authority(t)

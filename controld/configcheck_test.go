@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/remuda-ci/remuda/internal/config"
 )
 
 // TestEveryExampleCanBeChecked by the command for which it is.
@@ -67,5 +69,26 @@ func TestConfigCheckOfDev(t *testing.T) {
 	ignored := open + ": warning: ignored, since controld dev has its own (its flags have the addresses and the directory): grpc, store\n"
 	if got := controld(t, "config", "check", "--dev", open); got.code != 0 || !strings.Contains(got.stdout, ignored) {
 		t.Errorf("what dev ignores: %+v, want %q", got, ignored)
+	}
+}
+
+// TestUnreadable: root is warned of a file of a secret that controld.service, which has a user of its own, may not be able to read.
+func TestUnreadable(t *testing.T) {
+	secret := write(t, "token", "any\n")
+	for mode, warned := range map[os.FileMode]bool{0o600: os.Geteuid() == 0, 0o644: false} {
+		if err := os.Chmod(secret, mode); err != nil {
+			t.Fatal(err)
+		}
+		c := config.Default()
+		c.GitHub.TokenFile = secret
+		for flags, want := range map[checkFlags]bool{{}: warned, {elsewhere: true}: false, {dev: true}: false} {
+			if got := flags.unreadable(c); (len(got) > 0) != want {
+				t.Errorf("mode %o, %+v: %q", mode, flags, got)
+			}
+		}
+		c.GitHub.TokenFile = secret + "-gone"
+		if got := (&checkFlags{}).unreadable(c); len(got) > 0 {
+			t.Errorf("of a file that is not there: %q", got)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -100,6 +101,9 @@ github: {url: "http://%[3]s/api/v3", token_file: %[1]s/token}
 
 	first := startDaemon(t, "serve", "--config", config)
 	second := startDaemon(t, "serve", "--config", config)
+	if r, err := http.Post("http://"+first.addrs["http"]+"/api/jobs", "application/json", strings.NewReader("{}")); err != nil || r.StatusCode != http.StatusNotFound {
+		t.Errorf("a fleet without services answers workers: %v %v", r, err)
+	}
 	provision := &remudav1.ProvisionRequest{Repository: repository, RunId: "1", RequestId: "one", Timeout: durationpb.New(time.Minute)}
 	got, err := first.fleet().Provision(ctx, provision)
 	if err != nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/config"
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/server"
 )
 
 const (
@@ -347,6 +348,22 @@ func TestServicesNeedCredentials(t *testing.T) {
 		}
 		if err == nil {
 			_ = d.close() // nothing was written
+		}
+	}
+}
+
+// TestAnyOf: of several files of tokens, one that cannot be read hides no other, and is not kept quiet.
+func TestAnyOf(t *testing.T) {
+	there := func() ([]lifecycle.Secret, error) { return []lifecycle.Secret{"a"}, nil }
+	broken := errors.New("no such file")
+	gone := func() ([]lifecycle.Secret, error) { return nil, broken }
+	for name, test := range map[string]struct {
+		sources []server.TokenSource
+		err     error
+	}{"both": {[]server.TokenSource{there, there}, nil}, "the first is gone": {[]server.TokenSource{gone, there}, broken}, "the last is gone": {[]server.TokenSource{there, gone}, broken}} {
+		tokens, err := anyOf(test.sources)()
+		if want := map[bool]int{true: 2, false: 1}[test.err == nil]; len(tokens) != want || !errors.Is(err, test.err) {
+			t.Errorf("%s: %d tokens, error %v; want %d and %v", name, len(tokens), err, want, test.err)
 		}
 	}
 }
