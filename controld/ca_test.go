@@ -161,6 +161,32 @@ func TestCAWritesElsewhere(t *testing.T) {
 	}
 }
 
+// TestCADays: a certificate of an operator and one of a server are valid for as long as the help says, and the first one of controld for as
+// long as the authority at most.
+func TestCADays(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "ca")
+	if got := controld(t, "ca", "init", "--dir", dir, "--host", "localhost", "--days", "500", "--server-days", "500"); got.code != 0 {
+		t.Fatal(got)
+	}
+	for name, test := range map[string]struct {
+		args []string
+		days time.Duration
+	}{"alice": {nil, clientDays}, "controld-2": {[]string{"--host", "localhost"}, serverDays}} {
+		got := controld(t, append(append([]string{"ca", "issue", "--dir", dir, "--output", "json"}, test.args...), name)...)
+		var said struct {
+			Files []struct {
+				NotAfter time.Time `json:"not_after"`
+			}
+		}
+		if err := json.Unmarshal([]byte(got.stdout), &said); err != nil || len(said.Files) == 0 {
+			t.Fatal(got, err)
+		}
+		if left := time.Until(said.Files[0].NotAfter); left > test.days*day || left < (test.days-1)*day {
+			t.Errorf("%s is valid for %s, want %d days", name, left, test.days)
+		}
+	}
+}
+
 // TestCARefuses are calls that write nothing.
 func TestCARefuses(t *testing.T) {
 	dir := authority(t)

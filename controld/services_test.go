@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -364,6 +366,19 @@ func TestAnyOf(t *testing.T) {
 		tokens, err := anyOf(test.sources)()
 		if want := map[bool]int{true: 2, false: 1}[test.err == nil]; len(tokens) != want || !errors.Is(err, test.err) {
 			t.Errorf("%s: %d tokens, error %v; want %d and %v", name, len(tokens), err, want, test.err)
+		}
+	}
+}
+
+// TestScaleTokensOfSome: services that are not scaled, and those without a token, take it from no other.
+func TestScaleTokensOfSome(t *testing.T) {
+	c := config.Default()
+	c.Services = map[string]config.Service{
+		"a": {}, "b": {}, "c": {}, "d": {Cluster: "c", ECSService: "d", Region: "eu-west-1"}, "e": {Cluster: "c", ECSService: "e", Region: "eu-west-1", NudgeTokenFile: "/e"},
+	}
+	for range 20 { // a map has no order
+		if got := slices.Collect(maps.Keys(scaleTokens(c))); !slices.Equal(got, []string{"e"}) {
+			t.Fatalf("tokens of %v, want of e", got)
 		}
 	}
 }

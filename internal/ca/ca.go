@@ -203,7 +203,7 @@ func (a *Authority) Issue(dir string, r Request, now time.Time) ([]File, error) 
 	if err := r.Validate(); err != nil {
 		return nil, err
 	}
-	until := now.Add(r.Valid)
+	until := now.Add(r.Valid).Truncate(time.Second) // a certificate has whole seconds
 	if until.After(a.cert.NotAfter) {
 		return nil, fmt.Errorf("the certificate would be valid until %s, longer than its authority, which ends at %s",
 			until.UTC().Format(time.RFC3339), a.cert.NotAfter.UTC().Format(time.RFC3339))
