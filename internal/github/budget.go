@@ -99,8 +99,6 @@ type restError struct {
 	wait time.Duration
 	// status is GitHub's; 0: the call was not made.
 	status int
-	// booked: the same call has a turn after wait.
-	booked bool
 }
 
 func (e *restError) Error() string { return e.why }
@@ -229,15 +227,12 @@ const (
 	// labelsInFlight is how many of these may be for labels: they come in bursts, and others must not wait for them if GitHub
 	// does not answer them.
 	labelsInFlight = callsAtOnce / 2
-	// 80 a minute and 60 at once: at most 140 labels in any minute, which are 700 points, and 13 more if calls come late for their
-	// turns. The reads that find these runners stay below 900 with them, should GitHub count both together. Most go at once, because a
-	// run waits for each.
+	// 80 a minute and 60 at once: at most 140 labels in any minute, which are 700 points. The reads that find these runners
+	// stay below 900 with them, should GitHub count both together. Most go at once, because a run waits for each.
 	labelsPerMinute = 80
 	labelsAtOnce    = 60
 	// maxPause is how long a call may wait for its turn. It is half of what a call may take at all.
 	maxPause = callTimeout / 2
-	// labelsPause is how far ahead the turn of a call for labels may be. A host that registers for its run instead takes about as long.
-	labelsPause = 10 * time.Second
 )
 
 // pace is which bucket a call draws from.
@@ -270,8 +265,6 @@ type pacer struct {
 
 	mu     sync.Mutex
 	shared int // by how many replicas the buckets are divided
-	// booked are the turns of calls for labels that come again for them, by the call.
-	booked map[string]time.Time
 }
 
 // places are for calls that are made at once.
@@ -310,7 +303,7 @@ func (p *places) take(ctx context.Context) error {
 func (p *places) giveBack() { <-p.taken }
 
 func newPacer(replicas func() int) *pacer {
-	p := &pacer{replicas: replicas, buckets: map[pace]*rate.Limiter{}, slots: newPlaces(callsAtOnce), labels: newPlaces(labelsInFlight), shared: 1, booked: map[string]time.Time{}}
+	p := &pacer{replicas: replicas, buckets: map[pace]*rate.Limiter{}, slots: newPlaces(callsAtOnce), labels: newPlaces(labelsInFlight), shared: 1}
 	for of, s := range shares {
 		p.buckets[of] = rate.NewLimiter(rate.Limit(s.perMinute)/60, s.atOnce)
 	}
@@ -335,73 +328,29 @@ func (p *pacer) divide() {
 }
 
 // turn reserves the next turn of a bucket, or none if it is too far ahead. A turn that is taken and given back costs those after it
-// theirs (rate.Reservation.Cancel), so hundreds of calls that come at once would stop the bucket for a minute. The caller holds the lock.
-func (p *pacer) turn(bucket *rate.Limiter, within time.Duration, now time.Time) (*rate.Reservation, time.Duration) {
-	if wait := time.Duration((1 - bucket.TokensAt(now)) / float64(bucket.Limit()) * float64(time.Second)); wait > within {
+// theirs (rate.Reservation.Cancel), so hundreds of calls that come at once would stop the bucket for a minute.
+func (p *pacer) turn(bucket *rate.Limiter) (*rate.Reservation, time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	if wait := time.Duration((1 - bucket.TokensAt(now)) / float64(bucket.Limit()) * float64(time.Second)); wait > maxPause {
 		return nil, wait
 	}
 	turn := bucket.ReserveN(now, 1)
 	return turn, turn.DelayFrom(now)
 }
 
-// book reports when a call that does not wait for its turn has it: after wait, if booked. The same call then comes again. A turn that is
-// not used is lost.
-func (p *pacer) book(bucket *rate.Limiter, call string) (wait time.Duration, booked bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	now := time.Now()
-	at, booked := p.booked[call]
-	if !booked {
-		turn, wait := p.turn(bucket, labelsPause, now)
-		if turn == nil || wait == 0 {
-			return wait, turn != nil
-		}
-		at = now.Add(wait)
-		maps.DeleteFunc(p.booked, func(_ string, at time.Time) bool { return now.Sub(at) > labelsPause })
-		p.booked[call] = at
-	}
-	if at.After(now) {
-		return at.Sub(now), true
-	}
-	delete(p.booked, call)
-	return 0, true
-}
-
-// pausing is why a call has to wait.
-const pausing = "calls are spread to stay within GitHub's secondary rate limits"
-
-// await waits for the turn of a call. One for labels is not made to wait: those of all hosts of a request are made at once, and the
-// others can go on.
-func (p *pacer) await(ctx context.Context, bucket *rate.Limiter, of pace, call string) error {
-	if of == labelWrites {
-		if wait, booked := p.book(bucket, call); wait > 0 {
-			return &restError{why: pausing, wait: wait, booked: booked}
-		}
-		return nil
-	}
-	now, within := time.Now(), maxPause
-	if end, ok := ctx.Deadline(); ok {
-		within = min(within, end.Sub(now))
-	}
-	p.mu.Lock()
-	turn, wait := p.turn(bucket, within, now)
-	p.mu.Unlock()
-	if turn == nil {
-		return &restError{why: pausing, wait: wait}
-	}
-	if retry.Sleep(ctx, wait) != nil {
-		turn.Cancel()
-		return ctx.Err()
-	}
-	return nil
-}
-
 // enter waits for a call's turn and takes a slot, which leave gives back.
-func (p *pacer) enter(ctx context.Context, of pace, call string) error {
+func (p *pacer) enter(ctx context.Context, of pace) error {
 	p.divide()
 	if bucket := p.buckets[of]; bucket != nil {
-		if err := p.await(ctx, bucket, of, call); err != nil {
-			return err
+		turn, wait := p.turn(bucket)
+		if turn == nil {
+			return &restError{why: "calls are spread to stay within GitHub's secondary rate limits", wait: wait}
+		}
+		if retry.Sleep(ctx, wait) != nil {
+			turn.Cancel()
+			return ctx.Err()
 		}
 	}
 	if of == labelWrites {

@@ -187,7 +187,7 @@ func (c *Client) mayHelp(ctx context.Context, err error, who *credential, first 
 	case errors.As(err, &credentials):
 		return false // it was tried again already
 	case errors.As(err, &rest):
-		return len(c.apps) > 1 && first && !rest.booked // another App may have calls left
+		return len(c.apps) > 1 && first // another App may have calls left
 	case hasStatus(err, http.StatusUnauthorized) && who.renew != nil && first:
 		who.renew()
 		return true

@@ -80,7 +80,7 @@ func (c *credential) enter(ctx context.Context, op operation, b *breaker) error 
 	if rest := c.budget.admit(op.lane, op.kind, time.Now()); rest != nil {
 		return rest
 	}
-	if err := c.pacer.enter(ctx, op.pace, op.String()); err != nil {
+	if err := c.pacer.enter(ctx, op.pace); err != nil {
 		return err
 	}
 	// Much may have changed while it waited for its turn.
@@ -266,11 +266,11 @@ func limitOf(response *http.Response, now time.Time) *restError {
 	switch {
 	case header.Get("X-RateLimit-Remaining") == "0":
 		wait = cmp.Or(wait, untilReset(header, now))
-		return &restError{why: primaryLimit, wait: max(wait, time.Second), status: status}
+		return &restError{primaryLimit, max(wait, time.Second), status}
 	case wait > 0:
-		return &restError{why: secondaryLimit, wait: wait, status: status}
+		return &restError{secondaryLimit, wait, status}
 	case status == http.StatusTooManyRequests, saysSecondary(response):
-		return &restError{why: secondaryLimit, wait: limitedFor, status: status}
+		return &restError{secondaryLimit, limitedFor, status}
 	}
 	return nil
 }

@@ -58,10 +58,9 @@ const (
 	// labelPatience is how long the call that sets the labels of a run is repeated while GitHub does not answer it, before the
 	// host is registered instead. The caller waits for as long.
 	labelPatience = 15 * time.Second
-	// registrationTime is about what it takes to register instead: the agent first waits 5 s for a job that GitHub may have assigned
-	// already, and config.sh and the start of the listener take as long. If a call may be made no sooner, because of GitHub's limits, a
-	// host that registers at once is ready earlier.
-	registrationTime = 10 * time.Second
+	// registrationTime is about what config.sh and the start of the listener take. If a call may be made no sooner, because of
+	// GitHub's limits, a host that registers at once is ready earlier.
+	registrationTime = 5 * time.Second
 )
 
 // SetLabels gives the runner of a claimed host the labels of its run, and adds to the facts what came of it. GitHub then gives the
@@ -138,9 +137,9 @@ func (hs *Hosts) SetAllLabels(ctx context.Context, all []lifecycle.Facts, now ti
 	return all, cmp.Or(errs...)
 }
 
-// withdrawPatience bounds the deletions of registrations that serve no run: the hosts of the same request wait for them. It is about what
-// GitHub takes to answer. Those that its limits let through only later are tried again then.
-const withdrawPatience = time.Second
+// withdrawPatience bounds the deletions of registrations that serve no run. Hosts of the same request wait for them, and GitHub's limits
+// let a few through at once.
+const withdrawPatience = 2 * time.Second
 
 // WithdrawStandby deletes the registrations of hosts that register for their run instead, with the records before that decision. It
 // is called after their records say so: another operation may just have made a host ready by that registration, and then
