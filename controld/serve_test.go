@@ -101,8 +101,13 @@ github: {url: "http://%[3]s/api/v3", token_file: %[1]s/token}
 
 	first := startDaemon(t, "serve", "--config", config)
 	second := startDaemon(t, "serve", "--config", config)
-	if r, err := http.Post("http://"+first.addrs["http"]+"/api/jobs", "application/json", strings.NewReader("{}")); err != nil || r.StatusCode != http.StatusNotFound {
-		t.Errorf("a fleet without services answers workers: %v %v", r, err)
+	answer, err := http.Post("http://"+first.addrs["http"]+"/api/jobs", "application/json", strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	if answer.StatusCode != http.StatusNotFound {
+		t.Errorf("a fleet without services answers workers: %s", answer.Status)
 	}
 	provision := &remudav1.ProvisionRequest{Repository: repository, RunId: "1", RequestId: "one", Timeout: durationpb.New(time.Minute)}
 	got, err := first.fleet().Provision(ctx, provision)

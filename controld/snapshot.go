@@ -118,7 +118,7 @@ func takeSnapshot(ctx context.Context, c *config.Config, call *call) (_ policy.S
 		return policy.Snapshot{}, nil, err
 	}
 	defer func() { err = errors.Join(err, p.close()) }()
-	idle := &fleet.ScaleDown{GitHub: hub, Scope: settings.Scope(c), Every: c.Sweeps.ScaleDown, PlanOnly: true}
+	idle := &fleet.ScaleDown{GitHub: hub, Scope: settings.Scope(c), Every: c.Sweeps.ScaleDown, PlanOnly: c.ScaleDown == nil}
 	if c.ScaleDown != nil {
 		if idle.Policy, err = c.ScaleDown.Policy(); err != nil {
 			return policy.Snapshot{}, nil, &configError{fmt.Errorf("scale_down: %w", err)}

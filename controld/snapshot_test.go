@@ -75,6 +75,15 @@ scale_down:
 	if mode, err := os.Stat(file); err != nil || mode.Mode().Perm() != 0o600 {
 		t.Errorf("the file: %v, %v", mode, err)
 	}
+	text, err := os.ReadFile(file)
+	var said struct {
+		Fleet struct {
+			Settings struct{ ScaleDownEvery time.Duration }
+		}
+	}
+	if err = errors.Join(err, json.Unmarshal(text, &said)); err != nil || said.Fleet.Settings.ScaleDownEvery != time.Hour {
+		t.Errorf("the fleet scales down every %s in the file, want every hour: %v", said.Fleet.Settings.ScaleDownEvery, err)
+	}
 	plan := controld(t, "plan", "--snapshot", file, "--output", "json")
 	var planned []scaledown.Decision
 	if err := json.Unmarshal([]byte(plan.stdout), &planned); err != nil || len(planned) != len(hosts) {
