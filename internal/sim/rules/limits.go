@@ -44,7 +44,7 @@ func (w *Watcher) hostsOf(l policy.Limit) int {
 		}
 		if err == nil && !q.Settled() {
 			has[q.RequestID]++
-			if has[q.RequestID] > q.Spec.Count || w.wonTwice(has[q.RequestID], q, w.Account(l).ReservationOf(q, 0).Hosts) {
+			if has[q.RequestID] > q.Spec.Count || wonTwice(has[q.RequestID], w.Account(l).ReservationOf(q, 0).Hosts) {
 				continue
 			}
 		}
@@ -53,17 +53,15 @@ func (w *Watcher) hostsOf(l policy.Limit) int {
 	return n
 }
 
-// aboutToGo reports whether a host goes back next, since its request has just been settled without it. If the replica crashes
-// before, the next sweep that finds the request due does it.
+// aboutToGo reports whether a host goes back next, since its request has just been settled with enough others. If the replica
+// crashes before, a sweep takes the request over within the minute.
 func (w *Watcher) aboutToGo(r lifecycle.Record, q lifecycle.Request) bool {
-	return q.Settled() && !q.Has(r.HostKey) && w.Now.Sub(w.settledAt[q.RequestID]) < 5*time.Minute
+	return q.Outcome == lifecycle.OutcomeReady && !q.Released() && !q.Has(r.HostKey) && w.Now.Sub(w.settledAt[q.RequestID]) < time.Minute
 }
 
 // wonTwice reports whether two callers of one request may have won its n-th host, each within the same reservation. What is too
 // much goes back when the request settles.
-func (w *Watcher) wonTwice(n int, q lifecycle.Request, reserved int) bool {
-	return n > reserved && n <= 2*reserved
-}
+func wonTwice(n, reserved int) bool { return n > reserved && n <= 2*reserved }
 
 // machinesOf counts the machines of a pool. It leaves out a machine that was launched long
 // after its request was over, by a replica that was suspended just before the call.
