@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/smithy-go/middleware"
 
 	"github.com/remuda-ci/remuda/internal/aws"
@@ -22,6 +23,11 @@ import (
 // busy emulator made necessary again, and asks DynamoDB for the units of each.
 type meter struct {
 	calls aws.Calls
+
+	// receiving is held during a receive that is no long poll. Moto gives two of them the same message if they come at
+	// once: its receive_message (moto/sqs/models.py) looks whether a message is visible, and hides it later, without a
+	// lock. SQS may do so too, but rarely.
+	receiving sync.Mutex
 
 	mu            sync.Mutex
 	repeats       map[aws.Call]float64
@@ -38,6 +44,10 @@ func (m *meter) handle(ctx context.Context, in middleware.InitializeInput, next 
 ) (middleware.InitializeOutput, middleware.Metadata, error) {
 	if f := reflect.ValueOf(in.Parameters).Elem().FieldByName("ReturnConsumedCapacity"); f.IsValid() {
 		f.Set(reflect.ValueOf(types.ReturnConsumedCapacityTotal))
+	}
+	if receive, ok := in.Parameters.(*sqs.ReceiveMessageInput); ok && receive.WaitTimeSeconds < longestPoll {
+		m.receiving.Lock()
+		defer m.receiving.Unlock()
 	}
 	out, metadata, err := next.HandleInitialize(ctx, in)
 	m.forgive(ctx, metadata)

@@ -26,20 +26,45 @@ type member struct {
 	init bool
 }
 
-// kill kills every process of the hosts and returns when none is left. It also waits for
+// unclearTimeout is how long a process whose host is not known keeps hosts from being dead once none of theirs is left.
+// Such a process starts a program or ends: both take milliseconds. While others work on the same machine there is always
+// one, so that this must leave time to remove the hosts' files.
+const unclearTimeout = time.Second
+
+// scans are the scans for processes that are being killed.
+type scans struct {
+	// quiet is how many in a row found nothing; without is how many found no process of a host.
+	quiet, without int
+	// foundAt is when one last found a process of a host.
+	foundAt time.Time
+}
+
+// dead reports whether nothing of the hosts is left, given what one more scan has found.
+func (s *scans) dead(members, unclear int, now time.Time) bool {
+	s.quiet, s.without = s.quiet+1, s.without+1
+	if members+unclear > 0 {
+		s.quiet = 0
+	}
+	if members > 0 {
+		s.without = 0
+	}
+	if members > 0 || s.foundAt.IsZero() {
+		s.foundAt = now
+	}
+	return s.quiet >= proc.QuietScans || s.without >= proc.QuietScans && now.Sub(s.foundAt) >= unclearTimeout
+}
+
+// kill kills every process of the hosts and returns when none is left. It also waits a while for
 // processes whose host is not known yet.
 func (c *Compute) kill(ctx context.Context, ids []string) error {
 	bounded, cancel := context.WithTimeout(ctx, killTimeout)
 	defer cancel()
-	for quiet := 0; ; {
+	for done := (scans{}); ; {
 		members, unclear, err := c.members(ids)
 		if err != nil {
 			return err
 		}
-		if quiet++; len(members)+unclear > 0 {
-			quiet = 0
-		}
-		if quiet == proc.QuietScans {
+		if done.dead(len(members), unclear, time.Now()) {
 			return nil
 		}
 		for m, signal := range signals(members) {
@@ -47,12 +72,7 @@ func (c *Compute) kill(ctx context.Context, ids []string) error {
 				return fmt.Errorf("kill process %d of host %s: %w", m.PID, m.host, err)
 			}
 		}
-		err = retry.Sleep(bounded, proc.KillPause)
-		switch {
-		case err == nil:
-		case len(members) == 0 && ctx.Err() == nil:
-			return nil // what is unclear for that long is stuck while it ends
-		default:
+		if err := retry.Sleep(bounded, proc.KillPause); err != nil {
 			return fmt.Errorf("kill processes: %s left: %w", names(members), err)
 		}
 	}
