@@ -5,8 +5,31 @@ import (
 	"testing"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
+
+// bothClaim lets two callers of run 9's request each claim a host within the same reservation of one.
+func (w *world) bothClaim(ctx context.Context, f *fleet.Fleet, count, reserved int) (first, second *fleet.Provision) {
+	w.t.Helper()
+	d := demandOf(repository, "9", count, 1, 10*time.Minute)
+	first, second = w.newProvision(f, d), w.newProvision(f, d)
+	before := w.used(ofRepository)
+	stepUntil(ctx, w.t, first, func() bool { return w.used(ofRepository) == before+reserved })
+	stepUntil(ctx, w.t, second, func() bool { return len(w.serving("9")) == 1 })
+	stepUntil(ctx, w.t, first, func() bool { return len(w.serving("9")) == 2 })
+	return first, second
+}
+
+func (w *world) newProvision(f *fleet.Fleet, d fleet.Demand) *fleet.Provision {
+	w.t.Helper()
+	p, err := f.NewProvision(d)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return p
+}
 
 // Two callers of one request that have each claimed a host within the same reservation keep one of the two hosts, as does a replica that
 // takes the request over. Only the request's row and the ledger tell that one.
@@ -15,23 +38,10 @@ func TestTwoCallersKeepWhatIsReserved(t *testing.T) {
 		limitedWorld(t, policy.Limits{HostsPerRepository: 2}, func(ctx context.Context, w *world) {
 			w.useOnce(ctx, 2)
 			small := w.newFleet("small", limited(policy.Limits{HostsPerRepository: 1}))
-			d := demandOf(repository, "9", 2, 1, time.Minute)
-			first, err := small.NewProvision(d)
-			if err != nil {
-				t.Fatal(err)
-			}
-			second, err := small.NewProvision(d)
-			if err != nil {
-				t.Fatal(err)
-			}
-			stepUntil(ctx, t, first, func() bool { return w.used(ofRepository) == 1 })
-			stepUntil(ctx, t, second, func() bool { return len(w.serving("9")) == 1 })
-			stepUntil(ctx, t, first, func() bool { return len(w.serving("9")) == 2 })
+			first, second := w.bothClaim(ctx, small, 2, 1)
 			stepUntil(ctx, t, second, func() bool { return len(first.Request().Taken)+len(second.Request().Taken) > 0 })
 			if takenOver {
-				if first, err = small.NewProvision(d); err != nil {
-					t.Fatal(err)
-				}
+				first = w.newProvision(small, demandOf(repository, "9", 2, 1, 10*time.Minute))
 			}
 			if err := small.Drive(ctx, first, patience); err != nil {
 				t.Fatal(err)
@@ -39,6 +49,99 @@ func TestTwoCallersKeepWhatIsReserved(t *testing.T) {
 			if n := len(w.serving("9")); n != 1 || len(first.Instances()) != 1 || w.used(ofRepository) != 1 {
 				t.Errorf("taken over %t: %d hosts serve the run, %d are in the answer, %d count; want 1 each", takenOver, n, len(first.Instances()), w.used(ofRepository))
 			}
+		})
+	}
+}
+
+// What one of two callers has claimed in excess goes back at once, and not only when the request settles: it waits for other hosts, which may
+// take long.
+func TestExcessGoesBackAtOnce(t *testing.T) {
+	limitedWorld(t, policy.Limits{HostsPerRepository: 2}, func(ctx context.Context, w *world) {
+		w.useOnce(ctx, 2)
+		small := w.newFleet("small", limited(policy.Limits{HostsPerRepository: 1}))
+		first, second := w.bothClaim(ctx, small, 3, 1)
+		began := time.Now()
+		stepUntil(ctx, t, second, func() bool { return len(second.Request().Taken) > 0 })
+		stepUntil(ctx, t, first, func() bool { return len(w.serving("9")) == 1 })
+		if waited := time.Since(began); waited > 5*time.Second {
+			t.Errorf("the host went back after %s", waited)
+		}
+		for _, r := range w.allRecords() {
+			if r.RunID == "" && r.ReasonCode != lifecycle.ReasonRequestExceeded {
+				t.Errorf("host %s went back since %s: %s", r.InstanceID, r.ReasonCode, r.Reason)
+			}
+		}
+		if first.Request().Settled() || second.Request().Settled() {
+			t.Error("the request has settled")
+		}
+	})
+}
+
+// Hosts that two callers have claimed in excess stay if there is room for them by then.
+func TestExcessStaysIfThereIsRoom(t *testing.T) {
+	limitedWorld(t, policy.Limits{HostsPerRepository: 3}, func(ctx context.Context, w *world) {
+		w.useOnce(ctx, 3)
+		small := w.newFleet("small", limited(policy.Limits{HostsPerRepository: 2}))
+		if _, err := w.provision(ctx, demandOf(repository, "1", 1, 1, time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		first, second := w.bothClaim(ctx, small, 2, 1)
+		claimed := w.serving("9")
+		w.releaseQuietly(ctx, "1")
+		w.until("the released host counts no more", time.Minute, func() bool { return w.used(ofRepository) == 1 })
+		stepUntil(ctx, t, second, func() bool { return len(second.Request().Taken) == 1 })
+		if err := small.Drive(ctx, first, patience); err != nil {
+			t.Fatal(err)
+		}
+		for _, before := range claimed {
+			if r := w.record(before.HostKey); r.RunID != "9" || r.Assignment != before.Assignment {
+				t.Errorf("host %s went back", r.InstanceID)
+			}
+		}
+		if len(first.Instances()) != 2 || w.used(ofRepository) != 2 {
+			t.Errorf("%d hosts are in the answer, %d count; want 2 each", len(first.Instances()), w.used(ofRepository))
+		}
+	})
+}
+
+// A caller that sees no room in the owner's ledger lowers the reservation in the repository's, though the other caller has found room
+// since and relies on it. That one raises it again before it settles, or gives back what others have taken by then.
+func TestAnotherCallerLowersAReservation(t *testing.T) {
+	for name, test := range map[string]struct {
+		other bool
+		want  int
+	}{"the room is there": {false, 2}, "another run took the room": {true, 1}} {
+		t.Run(name, func(t *testing.T) {
+			limitedWorld(t, policy.Limits{HostsPerRepository: 3, HostsPerOwner: 3}, func(ctx context.Context, w *world) {
+				w.useOnce(ctx, 3)
+				small := w.newFleet("small", limited(policy.Limits{HostsPerRepository: 2, HostsPerOwner: 3}))
+				d := demandOf(repository, "9", 2, 1, 10*time.Minute)
+				first, second := w.newProvision(small, d), w.newProvision(small, d)
+				stepUntil(ctx, t, second, func() bool { return w.used(ofRepository) == 2 })
+				if _, err := w.provision(ctx, demandOf("acme/lib", "1", 2, 2, time.Minute)); err != nil {
+					t.Fatal(err)
+				}
+				stepUntil(ctx, t, second, func() bool { return w.used(ofOwner) == 3 }) // of the two that it asks for, one
+				_ = w.fleet.Drive(ctx, w.fleet.NewRelease("acme/lib", "1", 0, false), patience)
+				w.until("the other repository's hosts count no more", time.Minute, func() bool { return w.used(ofOwner) == 1 })
+				stepUntil(ctx, t, first, func() bool { return w.used(ofOwner) == 2 })
+				stepUntil(ctx, t, first, func() bool { return len(w.serving("9")) > 0 })
+				stepUntil(ctx, t, second, func() bool { return w.used(ofRepository) == 1 })
+				if test.other {
+					if err := small.Drive(ctx, w.newProvision(small, demandOf(repository, "10", 1, 1, time.Minute)), patience); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := small.Drive(ctx, first, patience); err != nil {
+					t.Fatal(err)
+				}
+				if n := len(w.serving("9")); n != test.want || len(first.Instances()) != test.want {
+					t.Errorf("%d hosts serve the run, %d are in the answer, want %d each", n, len(first.Instances()), test.want)
+				}
+				if n := w.used(ofRepository); n != 2 {
+					t.Errorf("%d hosts count, want 2", n)
+				}
+			})
 		})
 	}
 }

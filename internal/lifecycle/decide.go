@@ -31,6 +31,8 @@ type Facts struct {
 	RootRefused string
 	// LabelsSet: GitHub has set the labels of the host's run. See Decision.SetLabels.
 	LabelsSet bool
+	// Excess: the request has no use for the host though it is open, since its callers have claimed more hosts than it has reserved.
+	Excess bool
 	// Watch says how far a silence of the host is its own fault.
 	silence.Watch
 	// Template is the version of what the hosts of the pool are launched from

@@ -63,6 +63,8 @@ func (l *life) do(event string) error {
 		l.facts.Runner = &lifecycle.Runner{Gone: args[0] == "gone"}
 	case "labels":
 		l.facts.LabelsSet, l.facts.Runner = args[0] == "set", &lifecycle.Runner{ID: runnerID}
+	case "excess":
+		l.facts.Excess = true
 	case "unreadable":
 		l.facts.Report = nil
 	case "template":
@@ -133,7 +135,7 @@ func (l *life) claim(args []string) error {
 		return err
 	}
 	l.facts.Record, l.facts.Request = r, q
-	l.facts.LabelsSet, l.facts.Runner = false, nil
+	l.facts.LabelsSet, l.facts.Runner, l.facts.Excess = false, nil, false
 	l.show()
 	return nil
 }

@@ -31,6 +31,7 @@ const (
 	ReasonRequestReleased ReasonCode = "request_released"
 	ReasonRequestShort    ReasonCode = "request_short"
 	ReasonRequestSettled  ReasonCode = "request_settled"
+	ReasonRequestExceeded ReasonCode = "request_exceeded"
 
 	// A host that is being released.
 	ReasonReleasedBusy          ReasonCode = "released_busy"

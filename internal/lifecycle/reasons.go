@@ -193,8 +193,10 @@ func (r Record) retiring() Reason {
 // unwanted is why the record's request has no use for the host; no reason if it has.
 func (v *decider) unwanted() Reason {
 	switch {
-	case v.Request == nil || v.Request.Wants(v.Record):
+	case v.Request == nil || v.Request.Wants(v.Record) && !v.Excess:
 		return Reason{}
+	case v.Request.Wants(v.Record):
+		return Because(ReasonRequestExceeded, "request %s has more hosts than it has reserved", v.Record.RequestID)
 	case v.Request.Released() && v.Record.JobsOf != "":
 		return Because(ReasonRequestReleased, "request %s was released", v.Record.RequestID)
 	case v.Request.Released():

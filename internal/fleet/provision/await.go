@@ -293,13 +293,19 @@ func (p *Provision) giveUpLost(ctx context.Context, now time.Time) (op.Progress,
 
 // settle writes the outcome. With enough ready hosts the request gives up the others;
 // with too few it gives up all except those that already run a job. Two callers of one
-// request may together have claimed more hosts than it asked for, or than it has reserved.
+// request may together have claimed more hosts than it asked for.
 func (p *Provision) settle(ctx context.Context, now time.Time) (op.Progress, error) {
 	q := p.q
 	ready := p.ready()
 	keeps, err := p.keeps(ctx, len(ready))
 	if err != nil {
 		return op.Again, err
+	}
+	if keeps < min(len(ready), q.Spec.Count) {
+		p.booking.hosts, p.booking.asked = keeps, false
+		if p.givesBack(now) { // it asks for room first
+			return op.Again, nil
+		}
 	}
 	ready = ready[:keeps]
 	all := len(ready) == p.serving()

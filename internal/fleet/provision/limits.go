@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet/hosts"
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
@@ -23,13 +24,26 @@ type booking struct {
 	rooms []policy.Quota
 	// tries counts the conflicts in a row with another writer of a ledger.
 	tries int
+	// asked is set once the ledgers were asked for room for hosts that the request has in excess, and excessAt is
+	// when one that could not be given back is tried next: see giveBackExcess.
+	asked    bool
+	excessAt time.Time
+	// wrote is the reservation that this operation last wrote in each ledger. foreign is set if it has read another one: the
+	// request has another caller, or had one before.
+	wrote   [mostLimits]int
+	foreign bool
 	// done is set if this operation wrote a reservation. late is set if the request
 	// then turned out to be settled or released: the operation that settled it may have
 	// freed the reservation before ours was written, so it must be freed again.
 	done, late bool
 }
 
-func (b booking) state() []any { return []any{b.hosts, b.rooms, b.tries, b.done, b.late} }
+func (b booking) state() []any {
+	return []any{b.hosts, b.rooms, b.tries, b.asked, b.excessAt, b.wrote[0], b.wrote[1], b.foreign, b.done, b.late}
+}
+
+// mostLimits is how many limits on hosts a request has at most: its repository's and its owner's.
+const mostLimits = 2
 
 // limited reports whether limits are on.
 func (p *Provision) limited() bool { return p.env.Quota.On() }
@@ -39,7 +53,56 @@ func (p *Provision) taken() int { return len(p.q.Taken) + len(p.unrecorded) }
 
 // lacksQuota reports whether the request lacks a reservation for some of the hosts that it asks for.
 func (p *Provision) lacksQuota() bool {
-	return p.limited() && p.booking.hosts < p.q.Spec.Count && p.taken() < p.q.Spec.Count
+	return p.limited() && p.booking.hosts < p.q.Spec.Count
+}
+
+// excess are the keys of the last hosts that the request has beyond its reservation: two callers of one request may have claimed more,
+// each within the same reservation. All callers find the same ones, since the row has the hosts in the order in which they were taken.
+func (p *Provision) excess() []string {
+	if !p.limited() {
+		return nil
+	}
+	var keys []string
+	for _, t := range p.q.Taken {
+		if r, ok := p.hosts[t.HostKey]; ok && hosts.Serves(r, p.q) {
+			keys = append(keys, t.HostKey)
+		}
+	}
+	for _, r := range p.unrecorded {
+		keys = append(keys, r.HostKey)
+	}
+	return keys[min(len(keys), p.booking.hosts):]
+}
+
+// givesBack reports whether the request has hosts in excess and has not just tried to give them back.
+func (p *Provision) givesBack(now time.Time) bool {
+	return !now.Before(p.booking.excessAt) && len(p.excess()) > 0
+}
+
+// giveBackExcess makes the hosts that the request has agree with its reservation: it asks the ledgers once whether there is room for
+// them, and gives back those for which there is none, one per step.
+func (p *Provision) giveBackExcess(ctx context.Context, now time.Time) (op.Progress, error) {
+	if p.lacksQuota() && !p.booking.asked {
+		p.booking.asked, p.search = true, reserving
+		return op.Again, nil
+	}
+	excess := p.excess()
+	key := excess[len(excess)-1]
+	facts := p.facts(key)
+	facts.Excess = true
+	after, _, err := p.env.Hosts.ReconcileSwept(ctx, &p.Events, facts, now)
+	if err != nil {
+		return op.Again, err
+	}
+	p.hosts[key] = after
+	if hosts.Serves(after, p.q) { // an operator holds it, or GitHub does not answer
+		p.booking.excessAt = now.Add(p.env.Timing.Relaunch)
+		return op.Again, nil
+	}
+	p.unrecorded = slices.DeleteFunc(p.unrecorded, func(r lifecycle.Record) bool { return r.HostKey == key })
+	p.starting = slices.DeleteFunc(p.starting, func(k string) bool { return k == key })
+	p.booking.asked = len(p.excess()) > 0
+	return op.Again, nil
 }
 
 // reserveQuota reserves quota for the request, one ledger per step, or finds that there is
@@ -67,6 +130,7 @@ func (p *Provision) reserveQuota(ctx context.Context, now time.Time) (op.Progres
 		return p.writeReservation(ctx, i, hosts, now)
 	}
 	p.booking.hosts = hosts
+	p.booking.asked = p.booking.asked && len(p.excess()) > 0
 	rooms := p.booking.rooms
 	p.booking.rooms = nil
 	if short < 0 {
@@ -125,22 +189,23 @@ func (p *Provision) readQuotas(ctx context.Context) error {
 		return nil
 	}
 	var rooms []policy.Quota
-	for _, l := range p.env.Quota.LimitsOf(p.q.Repository) {
+	for i, l := range p.env.Quota.LimitsOf(p.q.Repository) {
 		room, err := p.env.Quota.Read(ctx, l)
 		if err != nil {
 			return err
 		}
 		rooms = append(rooms, room)
+		p.booking.foreign = p.booking.foreign || room.Ledger.ReservationOf(p.q, 0).Hosts != p.booking.wrote[i]
 	}
 	p.booking.rooms = rooms
 	return nil
 }
 
-// keeps is how many of the ready hosts the request keeps when it settles. If this operation has reserved fewer, another caller of the
-// request has claimed some: then the ledgers tell.
+// keeps is how many of the ready hosts the request keeps when it settles. The ledgers say that if this operation has reserved fewer, or
+// if the request has another caller: it may have lowered one reservation since, as it saw no room in the other ledger.
 func (p *Provision) keeps(ctx context.Context, ready int) (int, error) {
 	ready = min(ready, p.q.Spec.Count)
-	if !p.limited() || ready <= p.booking.hosts {
+	if !p.limited() || ready <= p.booking.hosts && !p.booking.foreign {
 		return ready, nil
 	}
 	p.booking.rooms = nil
@@ -185,7 +250,7 @@ func (p *Provision) writeReservation(ctx context.Context, i, hosts int, now time
 		return op.Again, err
 	}
 	p.Events.Effects++
-	p.booking.tries, p.booking.done = 0, true
+	p.booking.tries, p.booking.done, p.booking.wrote[i] = 0, true, hosts
 	room.Ledger = stored
 	return op.Again, nil
 }

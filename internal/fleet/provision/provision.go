@@ -129,6 +129,8 @@ func (p *Provision) step(ctx context.Context, now time.Time) (op.Progress, error
 		return p.giveUpRefused(ctx, now)
 	case p.q.Launch != nil:
 		return p.launch(ctx, now)
+	case p.search == waiting && p.givesBack(now):
+		return p.giveBackExcess(ctx, now)
 	case p.search == waiting && len(p.unrecorded) > 0:
 		return p.recordClaims(ctx, now)
 	case p.checkReplaced:

@@ -32,25 +32,56 @@ func (w *Watcher) hostsOf(l policy.Limit) int {
 		return w.machinesOf(l.Of)
 	}
 	n := w.launching(l)
-	has := map[string]int{} // by request
+	open := map[string]*openRequest{} // by id
 	for _, m := range w.Living() {
 		r, err := w.Truth.Instance(engine.Background, m.HostKey)
 		if err != nil || r.RunID == "" || !within(l, r.Repository) {
 			continue
 		}
 		q, err := w.Truth.Request(engine.Background, r.Repository, r.RunID, r.RequestID)
-		if err == nil && (w.lateClaim(r, q) || w.aboutToGo(r, q)) {
-			continue
-		}
-		if err == nil && !q.Settled() {
-			has[q.RequestID]++
-			if has[q.RequestID] > q.Spec.Count || wonTwice(has[q.RequestID], w.Account(l).ReservationOf(q, 0).Hosts) {
-				continue
+		switch {
+		case err != nil:
+			n++
+		case !q.Settled():
+			o := open[q.RequestID]
+			if o == nil {
+				o = &openRequest{reserved: w.Account(l).ReservationOf(q, 0).Hosts}
+				open[q.RequestID] = o
 			}
+			o.add(w.of(r.HostKey).claimedAt)
+		case !w.lateClaim(r, q) && !w.aboutToGo(r, q):
+			n++
 		}
-		n++
+	}
+	for _, o := range open {
+		n += o.counted(w.Now)
 	}
 	return n
+}
+
+// openRequest is what a request has that is not settled.
+type openRequest struct {
+	hosts, reserved int
+	claimedAt       time.Time // of the last one
+}
+
+func (o *openRequest) add(claimedAt time.Time) {
+	o.hosts++
+	if claimedAt.After(o.claimedAt) {
+		o.claimedAt = claimedAt
+	}
+}
+
+// excessGoes is how long after its last claim a request may have more hosts than it has reserved. It gives them back with the next write
+// of its row. If the replica crashes before, a sweep takes the request over within the minute.
+const excessGoes = time.Minute
+
+// counted is how many of the hosts count. Two callers of one request may each have claimed what it has reserved: the excess goes back soon.
+func (o *openRequest) counted(now time.Time) int {
+	if o.hosts > o.reserved && o.hosts <= 2*o.reserved && now.Sub(o.claimedAt) < excessGoes {
+		return o.reserved
+	}
+	return o.hosts
 }
 
 // aboutToGo reports whether a host goes back next, since its request has just been settled with enough others. If the replica
@@ -58,10 +89,6 @@ func (w *Watcher) hostsOf(l policy.Limit) int {
 func (w *Watcher) aboutToGo(r lifecycle.Record, q lifecycle.Request) bool {
 	return q.Outcome == lifecycle.OutcomeReady && !q.Released() && !q.Has(r.HostKey) && w.Now.Sub(w.settledAt[q.RequestID]) < time.Minute
 }
-
-// wonTwice reports whether two callers of one request may have won its n-th host, each within the same reservation. What is too
-// much goes back when the request settles.
-func wonTwice(n, reserved int) bool { return n > reserved && n <= 2*reserved }
 
 // machinesOf counts the machines of a pool. It leaves out a machine that was launched long
 // after its request was over, by a replica that was suspended just before the call.
