@@ -33,7 +33,7 @@ PROTO_TOOLS := $(addprefix $(TOOLS)/,buf protoc-gen-go protoc-gen-go-grpc)
 RELEASE_TOOLS := $(addprefix $(TOOLS)/,nfpm cyclonedx-gomod ociimage)
 LINT_TOOLS := $(PROTO_TOOLS) $(addprefix $(TOOLS)/,staticcheck deadcode)
 
-.PHONY: help build man site links packages action release release-tools proto lint test test-host test-upgrade demo demo-cache run sim soak bench bench-report peers benchstat mutation clean
+.PHONY: help build man site links packages action release release-tools proto lint test test-host test-upgrade demo demo-cache run sim soak bench bench-report peers benchstat months mutation clean
 
 help: ## say what the targets do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -121,6 +121,10 @@ peers: ## measure Remuda beside other tools, whose code it fetches; needs node 2
 
 benchstat: $(TOOLS)/benchstat ## compare outputs of make bench (FILES="old.txt new.txt")
 	@benchstat $(FILES)
+
+# The records stay where they are published: this repository has their addresses and sums alone.
+months: ## recorded weeks of jobs of public projects, as CSV for remuda plan --history; needs the internet (ONLY=iree-days FROM=DIR)
+	@CGO_ENABLED=0 go run -trimpath ./internal/history/published/cmd/months $(if $(FROM),-from '$(FROM)') $(ONLY)
 
 MUTATED := ./internal/lifecycle/... ./internal/policy/...
 mutation: ## how much of a small change of the code the tests notice (PACKAGES= TESTS= SAMPLE= SEED= MATCH= SKIP= OUTPUT=json)

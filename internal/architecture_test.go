@@ -88,6 +88,7 @@ func inPicture(r room) bool {
 // toolRooms are beside the product: what measures, drives and packs it.
 var toolRooms = []string{
 	"systemd", "deploy", "packer", "internal/local", "internal/cost", "internal/bench", "internal/demo", "internal/e2e", "internal/store/storetest", "internal/testrun/racepass",
+	"internal/history/published",
 }
 
 func drawn(rooms []room, dir string) bool {

@@ -135,6 +135,7 @@ var rooms = []room{
 		"it answers from a file by the code of the server over a store in memory, and reaches no network, cloud or GitHub"},
 	{"internal/history", nil, "it reads jobs that ran, and does not know what is made of them"},
 	{"internal/history/fromgithub", []string{"internal/history"}, "it reads what GitHub says of jobs that ran, and nothing else"},
+	{"internal/history/published", []string{"internal/history"}, "it reads what other people publish of jobs that ran, and nothing else"},
 	{"internal/replay", []string{
 		"internal/history", "internal/fleet", "internal/fleet/ports", "internal/store", "internal/queue", "internal/compute", "internal/policy", "internal/lifecycle",
 	}, "it runs the use-cases on a world of its own, in one process and without a network"},
