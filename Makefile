@@ -125,6 +125,7 @@ benchstat: $(TOOLS)/benchstat ## compare outputs of make bench (FILES="old.txt n
 # The records stay where they are published: this repository has their addresses and sums alone.
 months: ## recorded weeks of jobs of public projects, as CSV for remuda plan --history; needs the internet (ONLY=iree-days FROM=DIR)
 	@CGO_ENABLED=0 go run -trimpath ./internal/history/published/cmd/months $(if $(FROM),-from '$(FROM)') $(ONLY)
+	@$(if $(ONLY),:,CGO_ENABLED=0 go test -tags months -count=1 -run 'TestTheRecordedMonth|TestTheDaysOfIREE' ./internal/forecast)
 
 MUTATED := ./internal/lifecycle/... ./internal/policy/...
 mutation: ## how much of a small change of the code the tests notice (PACKAGES= TESTS= SAMPLE= SEED= MATCH= SKIP= OUTPUT=json)

@@ -209,7 +209,7 @@ type goPackage struct {
 
 func TestArrows(t *testing.T) {
 	testrun.Fresh() // go list reads the whole tree
-	for _, tags := range []string{"", "soak,testhost,upgrade"} {
+	for _, tags := range []string{"", "soak,testhost,upgrade,months"} {
 		for _, wrong := range wrongArrows(list(t, tags)) {
 			t.Error(wrong)
 		}

@@ -2,11 +2,8 @@ package forecast_test
 
 import (
 	"bytes"
-	"errors"
 	"flag"
-	"io/fs"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -31,11 +28,6 @@ const (
 const monthHistory = "../../examples/history/bitcoin-month.csv"
 
 var monthBlock = regexp.MustCompile(`(?s)<!-- recorded month -->\n.*?<!-- end -->\n`)
-
-// ireeHistory are days of another public repository, which make months gets.
-const ireeHistory = "../../examples/history/iree-days.csv"
-
-var ireeBlock = regexp.MustCompile(`(?s)<!-- days of iree -->\n.*?<!-- end -->\n`)
 
 var dayBlock = regexp.MustCompile(`(?s)<!-- recorded day -->\n.*?<!-- end -->\n`)
 
@@ -106,34 +98,6 @@ func TestTheRecordedMonth(t *testing.T) {
 	}
 	golden.File(t, dayPage, *update, func(page string) string {
 		return monthBlock.ReplaceAllLiteralString(page, "<!-- recorded month -->\n```\n"+table(t, r)+"```\n<!-- end -->\n")
-	})
-}
-
-// TestTheDaysOfIREE: the page has the answer for those jobs whose machines are launched for them. Without the record, which is not part of the repository, there
-// is nothing to compare.
-func TestTheDaysOfIREE(t *testing.T) {
-	racepass.OneGoroutine(t)
-	h, err := history.Load(ireeHistory, nil)
-	if errors.Is(err, fs.ErrNotExist) {
-		t.Log("make months has not been run")
-		return
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if left := h.LeftOut(); len(h.Jobs) != 22_818 || len(left) > 0 {
-		t.Errorf("%d jobs, want all 22,818; left out: %q", len(h.Jobs), left)
-	}
-	h.Jobs = slices.DeleteFunc(h.Jobs, func(j history.Job) bool { return !slices.Contains(j.Labels, "azure-linux-scale") })
-	present := loadPolicy(t, "../../examples/history/kept.yaml")
-	r, err := forecast.Answer(t.Context(), forecast.Question{
-		History: h, Policy: loadPolicy(t, "../../examples/history/warm.yaml"), Present: &present, Times: replay.DefaultTimes(),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	golden.File(t, dayPage, *update, func(page string) string {
-		return ireeBlock.ReplaceAllLiteralString(page, "<!-- days of iree -->\n```\n"+table(t, r)+"```\n<!-- end -->\n")
 	})
 }
 
