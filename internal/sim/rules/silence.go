@@ -64,7 +64,8 @@ func (w *Watcher) malformed(hostKey string) bool {
 
 // notHeardYet reports whether controld, when it began to release the run of a host that boots or was claimed, could not know whether its record is a
 // restored one: the record or its deadline was old, the agent had not reported lately, and it could not have done so, since the
-// store had not answered the replica for long enough. Then the host stays until its agent could report. A report that came since need not have been read.
+// store had not answered the replica for long enough. Then the host stays until its agent could report. A report that came since, or so late that a read
+// may have missed it, does not count.
 func (w *Watcher) notHeardYet(r lifecycle.Record, p lifecycle.Report, began time.Time) bool {
 	written, limit := r.UpdatedAt, w.Pools[r.Pool].Policy.Silence
 	q, err := w.Truth.Request(engine.Background, r.Repository, r.RunID, r.RequestID)
@@ -75,8 +76,10 @@ func (w *Watcher) notHeardYet(r lifecycle.Record, p lifecycle.Report, began time
 		written = r.Threshold
 	}
 	old := !w.Now.Add(clockSlack).Before(written.Add(restored.Old))
-	heard := p.HeartbeatAt
-	if l := w.of(r.HostKey); !l.reportedAt.Before(began) {
+	heard, seen := p.HeartbeatAt, began.Add(-world.MaxLag)
+	if l := w.of(r.HostKey); !l.reportedBefore.Before(seen) {
+		heard = time.Time{} // what was before it is not known
+	} else if !l.reportedAt.Before(seen) {
 		heard = l.reportedBefore
 	}
 	unheard := heard.Before(w.Now.Add(clockSlack - limit))
