@@ -145,3 +145,88 @@ func TestAnotherCallerLowersAReservation(t *testing.T) {
 		})
 	}
 }
+
+// A replica that takes a request over keeps what it has, though its pool is paused: what is reserved is in the ledgers.
+func TestATakeoverInAPausedPool(t *testing.T) {
+	limits := limited(policy.Limits{HostsPerRepository: 5})
+	limitedWorld(t, policy.Limits{HostsPerRepository: 5}, func(ctx context.Context, w *world) {
+		w.useOnce(ctx, 1)
+		d := demandOf(repository, "9", 2, 1, 10*time.Minute)
+		first := w.newProvision(w.fleet, d)
+		stepUntil(ctx, t, first, func() bool { return len(first.Request().Taken) == 1 })
+		host := w.serving("9")[0]
+		w.pause(ctx, "default", true)
+		time.Sleep(6 * time.Second) // the other replica knows by then
+		second := w.newProvision(w.newFleet("b", limits), d)
+		end := time.Now().Add(15 * time.Second)
+		stepUntil(ctx, t, second, func() bool { return time.Now().After(end) })
+		if r := w.record(host.HostKey); r.RunID != "9" || r.Assignment != host.Assignment {
+			t.Errorf("host %s went back: %s", r.InstanceID, r.Reason)
+		}
+	})
+}
+
+// A request that is taken over past its deadline settles with what it has, and claims nothing more.
+func TestATakeoverPastTheDeadline(t *testing.T) {
+	limits := limited(policy.Limits{HostsPerRepository: 5})
+	inBubbleOf(t, limits, func(ctx context.Context, t *testing.T, w *world) {
+		w.useOnce(ctx, 2)
+		w.mustProvision(ctx, demandOf(repository, "1", 1, 1, time.Minute))
+		d := demandOf(repository, "9", 2, 1, time.Minute)
+		first := w.newProvision(w.fleet, d)
+		stepUntil(ctx, t, first, func() bool { return len(first.Request().Taken) == 1 })
+		w.release(ctx, "1", true)
+		time.Sleep(time.Until(first.Request().Deadline) + 5*time.Second)
+		other := w.newFleet("b", limits)
+		_ = other.Drive(ctx, w.newProvision(other, d), patience)
+		claims := 0
+		for _, r := range w.allRecords() {
+			claims += int(r.Assignment)
+		}
+		q, err := w.store.Request(ctx, repository, "9", "a")
+		if err != nil || !q.Settled() {
+			t.Errorf("outcome %q: %v", q.Outcome, err)
+		}
+		// Each host served the first run and went back; one of them then served run 1, and one run 9.
+		if most := 2*2 + 2 + 2; claims > most {
+			t.Errorf("the hosts were assigned %d times, want at most %d: one was claimed past the deadline", claims, most)
+		}
+	})
+}
+
+// Of its hosts a request keeps those that are ready.
+func TestExcessIsWhatIsNotReady(t *testing.T) {
+	limits := limited(policy.Limits{HostsPerRepository: 3})
+	inBubbleOf(t, limits, func(ctx context.Context, t *testing.T, w *world) {
+		w.useOnce(ctx, 3)
+		d := demandOf(repository, "9", 3, 1, 45*time.Second)
+		first := w.newProvision(w.fleet, d)
+		stepUntil(ctx, t, first, func() bool { return len(first.Request().Taken) == 3 })
+		unready := first.Request().Taken[0].HostKey
+		w.set(func() { w.deaf[unready] = true })
+		stepUntil(ctx, t, first, func() bool { return len(w.records(lifecycle.StateRunning)) == 2 })
+		w.reserve(ctx, "9", 1) // another caller has lowered it, and another run takes the room
+		other := w.newFleet("b", limits)
+		if err := other.Drive(ctx, w.newProvision(other, demandOf(repository, "10", 2, 2, time.Minute)), patience); err != nil {
+			t.Fatal(err)
+		}
+		second := w.newProvision(other, d)
+		if err := other.Drive(ctx, second, patience); err != nil || len(second.Instances()) != 1 {
+			t.Errorf("%d hosts are in the answer, want 1 of the two that were ready: %v", len(second.Instances()), err)
+		}
+	})
+}
+
+// reserve sets what a run has reserved within the limit of its repository.
+func (w *world) reserve(ctx context.Context, run string, hosts int) {
+	w.t.Helper()
+	l, err := w.store.QuotaLedger(ctx, ofRepository)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	e := l.ReservationOf(lifecycle.Request{Repository: repository, RunID: run, RequestID: "a"}, 0)
+	e.Hosts = hosts
+	if _, err := w.store.UpdateQuotaLedger(ctx, l.With(e)); err != nil {
+		w.t.Fatal(err)
+	}
+}

@@ -302,8 +302,8 @@ func (p *Provision) settle(ctx context.Context, now time.Time) (op.Progress, err
 		return op.Again, err
 	}
 	if keeps < min(len(ready), q.Spec.Count) {
-		p.booking.hosts, p.booking.asked = keeps, false
-		if p.givesBack(now) { // it asks for room first
+		p.booking.hosts = keeps
+		if p.exceeds(now) { // it asks for room first
 			return op.Again, nil
 		}
 	}

@@ -24,14 +24,8 @@ type booking struct {
 	rooms []policy.Quota
 	// tries counts the conflicts in a row with another writer of a ledger.
 	tries int
-	// asked is set once the ledgers were asked for room for hosts that the request has in excess, and excessAt is
-	// when one that could not be given back is tried next: see giveBackExcess.
-	asked    bool
+	// excessAt is when a host in excess that could not be given back is tried next: see giveBackExcess.
 	excessAt time.Time
-	// wrote is the reservation that this operation last wrote in each ledger. foreign is set if it has read another one: the
-	// request has another caller, or had one before.
-	wrote   [mostLimits]int
-	foreign bool
 	// done is set if this operation wrote a reservation. late is set if the request
 	// then turned out to be settled or released: the operation that settled it may have
 	// freed the reservation before ours was written, so it must be freed again.
@@ -39,11 +33,8 @@ type booking struct {
 }
 
 func (b booking) state() []any {
-	return []any{b.hosts, b.rooms, b.tries, b.asked, b.excessAt, b.wrote[0], b.wrote[1], b.foreign, b.done, b.late}
+	return []any{b.hosts, b.rooms, b.tries, b.excessAt, b.done, b.late}
 }
-
-// mostLimits is how many limits on hosts a request has at most: its repository's and its owner's.
-const mostLimits = 2
 
 // limited reports whether limits are on.
 func (p *Provision) limited() bool { return p.env.Quota.On() }
@@ -53,55 +44,84 @@ func (p *Provision) taken() int { return len(p.q.Taken) + len(p.unrecorded) }
 
 // lacksQuota reports whether the request lacks a reservation for some of the hosts that it asks for.
 func (p *Provision) lacksQuota() bool {
-	return p.limited() && p.booking.hosts < p.q.Spec.Count
+	return p.limited() && p.booking.hosts < p.q.Spec.Count && p.taken() < p.q.Spec.Count
 }
 
-// excess are the keys of the last hosts that the request has beyond its reservation: two callers of one request may have claimed more,
-// each within the same reservation. All callers find the same ones, since the row has the hosts in the order in which they were taken.
-func (p *Provision) excess() []string {
-	if !p.limited() {
-		return nil
-	}
-	var keys []string
+// held are the keys of the hosts that the request has, in the order in which it would keep them: those that are ready come first, and those
+// that are not in its row last.
+func (p *Provision) held() []string {
+	var ready, others []string
 	for _, t := range p.q.Taken {
-		if r, ok := p.hosts[t.HostKey]; ok && hosts.Serves(r, p.q) {
-			keys = append(keys, t.HostKey)
+		switch r, ok := p.hosts[t.HostKey]; {
+		case !ok || !hosts.Serves(r, p.q):
+		case r.State == lifecycle.StateRunning:
+			ready = append(ready, t.HostKey)
+		default:
+			others = append(others, t.HostKey)
 		}
 	}
 	for _, r := range p.unrecorded {
-		keys = append(keys, r.HostKey)
+		others = append(others, r.HostKey)
 	}
-	return keys[min(len(keys), p.booking.hosts):]
+	return append(ready, others...)
 }
 
-// givesBack reports whether the request has hosts in excess and has not just tried to give them back.
-func (p *Provision) givesBack(now time.Time) bool {
-	return !now.Before(p.booking.excessAt) && len(p.excess()) > 0
+// exceeds reports whether the request has more hosts than this operation knows to be reserved, and has not just tried to give one back. Two
+// callers of one request may have claimed more, each within the same reservation.
+func (p *Provision) exceeds(now time.Time) bool {
+	return p.limited() && !now.Before(p.booking.excessAt) && len(p.held()) > p.booking.hosts
 }
 
-// giveBackExcess makes the hosts that the request has agree with its reservation: it asks the ledgers once whether there is room for
-// them, and gives back those for which there is none, one per step.
+// giveBackExcess makes the hosts that the request has agree with its reservation. What the ledgers have room for by now is reserved, and
+// the rest goes back, one host per step, without waiting for the request to settle: that may take long. A host leaves the
+// row before it is given back, since another caller may have settled with it.
 func (p *Provision) giveBackExcess(ctx context.Context, now time.Time) (op.Progress, error) {
-	if p.lacksQuota() && !p.booking.asked {
-		p.booking.asked, p.search = true, reserving
+	if err := p.readQuotas(ctx); err != nil {
+		return op.Again, err
+	}
+	held := p.held()
+	granted, _ := policy.Granted(p.q, len(held), p.booking.rooms)
+	granted = min(granted, len(held))
+	if i := p.below(granted); i >= 0 {
+		return p.writeReservation(ctx, i, granted, now)
+	}
+	p.booking.hosts, p.booking.rooms = granted, nil
+	if granted == len(held) {
 		return op.Again, nil
 	}
-	excess := p.excess()
-	key := excess[len(excess)-1]
-	facts := p.facts(key)
-	facts.Excess = true
+	key := held[len(held)-1]
+	if p.q.Has(key) {
+		q, r := p.q, p.hosts[key]
+		q.Taken = slices.DeleteFunc(slices.Clone(q.Taken), func(t lifecycle.Taken) bool { return t.HostKey == key })
+		return p.write(ctx, q, now, func() { p.unrecorded = append(p.unrecorded, r) })
+	}
+	return p.giveBack(ctx, key, now)
+}
+
+// giveBack gives back a host that is not in the request's row.
+func (p *Provision) giveBack(ctx context.Context, key string, now time.Time) (op.Progress, error) {
+	reports, err := p.env.Hosts.Reports(ctx, []string{key}, now)
+	if err != nil {
+		return op.Again, err
+	}
+	facts := lifecycle.Facts{Record: p.hosts[key], Request: &p.q, Excess: true}
+	if report, ok := reports[key]; ok {
+		facts.Report = &report
+	}
 	after, _, err := p.env.Hosts.ReconcileSwept(ctx, &p.Events, facts, now)
 	if err != nil {
 		return op.Again, err
 	}
 	p.hosts[key] = after
-	if hosts.Serves(after, p.q) { // an operator holds it, or GitHub does not answer
-		p.booking.excessAt = now.Add(p.env.Timing.Relaunch)
+	if hosts.Serves(after, p.q) { // it is ready by now, an operator holds it, or GitHub does not answer
+		if after.Version == facts.Record.Version {
+			p.booking.excessAt = now.Add(p.env.Timing.Relaunch)
+		}
 		return op.Again, nil
 	}
-	p.unrecorded = slices.DeleteFunc(p.unrecorded, func(r lifecycle.Record) bool { return r.HostKey == key })
-	p.starting = slices.DeleteFunc(p.starting, func(k string) bool { return k == key })
-	p.booking.asked = len(p.excess()) > 0
+	is := func(k string) bool { return k == key }
+	p.unrecorded = slices.DeleteFunc(p.unrecorded, func(r lifecycle.Record) bool { return is(r.HostKey) })
+	p.starting, p.round, p.unlabeled = slices.DeleteFunc(p.starting, is), slices.DeleteFunc(p.round, is), slices.DeleteFunc(p.unlabeled, is)
 	return op.Again, nil
 }
 
@@ -130,7 +150,6 @@ func (p *Provision) reserveQuota(ctx context.Context, now time.Time) (op.Progres
 		return p.writeReservation(ctx, i, hosts, now)
 	}
 	p.booking.hosts = hosts
-	p.booking.asked = p.booking.asked && len(p.excess()) > 0
 	rooms := p.booking.rooms
 	p.booking.rooms = nil
 	if short < 0 {
@@ -189,23 +208,22 @@ func (p *Provision) readQuotas(ctx context.Context) error {
 		return nil
 	}
 	var rooms []policy.Quota
-	for i, l := range p.env.Quota.LimitsOf(p.q.Repository) {
+	for _, l := range p.env.Quota.LimitsOf(p.q.Repository) {
 		room, err := p.env.Quota.Read(ctx, l)
 		if err != nil {
 			return err
 		}
 		rooms = append(rooms, room)
-		p.booking.foreign = p.booking.foreign || room.Ledger.ReservationOf(p.q, 0).Hosts != p.booking.wrote[i]
 	}
 	p.booking.rooms = rooms
 	return nil
 }
 
 // keeps is how many of the ready hosts the request keeps when it settles. The ledgers say that if this operation has reserved fewer, or
-// if the request has another caller: it may have lowered one reservation since, as it saw no room in the other ledger.
+// if there are several: another caller of the request may have lowered one reservation since, as it saw no room in the other ledger.
 func (p *Provision) keeps(ctx context.Context, ready int) (int, error) {
 	ready = min(ready, p.q.Spec.Count)
-	if !p.limited() || ready <= p.booking.hosts && !p.booking.foreign {
+	if !p.limited() || ready <= p.booking.hosts && len(p.env.Quota.LimitsOf(p.q.Repository)) < 2 {
 		return ready, nil
 	}
 	p.booking.rooms = nil
@@ -220,11 +238,15 @@ func (p *Provision) keeps(ctx context.Context, ready int) (int, error) {
 // unequal is the index of the next quota in which the request's reservation is not of
 // so many hosts, or -1. Those with fewer come first, since they are to be raised.
 func (p *Provision) unequal(hosts int) int {
-	has := func(r policy.Quota) int { return r.Ledger.ReservationOf(p.q, 0).Hosts }
-	if i := slices.IndexFunc(p.booking.rooms, func(r policy.Quota) bool { return has(r) < hosts }); i >= 0 {
+	if i := p.below(hosts); i >= 0 {
 		return i
 	}
-	return slices.IndexFunc(p.booking.rooms, func(r policy.Quota) bool { return has(r) > hosts })
+	return slices.IndexFunc(p.booking.rooms, func(r policy.Quota) bool { return r.Ledger.ReservationOf(p.q, 0).Hosts > hosts })
+}
+
+// below is the index of the next quota in which the request's reservation is of fewer hosts, or -1.
+func (p *Provision) below(hosts int) int {
+	return slices.IndexFunc(p.booking.rooms, func(r policy.Quota) bool { return r.Ledger.ReservationOf(p.q, 0).Hosts < hosts })
 }
 
 // writeReservation writes the reservation in one ledger. If another replica wrote the
@@ -250,7 +272,7 @@ func (p *Provision) writeReservation(ctx context.Context, i, hosts int, now time
 		return op.Again, err
 	}
 	p.Events.Effects++
-	p.booking.tries, p.booking.done, p.booking.wrote[i] = 0, true, hosts
+	p.booking.tries, p.booking.done = 0, true
 	room.Ledger = stored
 	return op.Again, nil
 }

@@ -129,7 +129,7 @@ func (p *Provision) step(ctx context.Context, now time.Time) (op.Progress, error
 		return p.giveUpRefused(ctx, now)
 	case p.q.Launch != nil:
 		return p.launch(ctx, now)
-	case p.search == waiting && p.givesBack(now):
+	case p.search == waiting && p.exceeds(now):
 		return p.giveBackExcess(ctx, now)
 	case p.search == waiting && len(p.unrecorded) > 0:
 		return p.recordClaims(ctx, now)
