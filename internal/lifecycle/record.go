@@ -207,12 +207,14 @@ func (r Record) Unused() bool { return r.TrustKey == "" && r.Fresh() }
 func (r Record) Restored() bool { return !r.RestoredAt.IsZero() }
 
 // writtenFor is when what the record knows of its host was written. For a host that boots it is when its request was released, if that
-// is later: a release ends such a host at once. For one that was released while busy it is when the host became ready: its release
-// knew nothing newer.
+// is later: a release ends such a host at once. For one that runs, or was released while busy, it is when the host became ready: its
+// release, and a mark that a sweep has made since, knew nothing newer.
 func (r Record) writtenFor(q *Request, p Policy) time.Time {
 	switch {
 	case r.State == StateCreated && q != nil:
 		return latest(r.UpdatedAt, q.ReleasedAt)
+	case r.State == StateRunning:
+		return earliest(r.UpdatedAt, r.Threshold.Add(-r.maxRuntime(p)))
 	case r.Releasing() && r.Threshold.Equal(r.RuntimeEndsAt):
 		return earliest(r.UpdatedAt, r.RuntimeEndsAt.Add(-r.maxRuntime(p)))
 	}

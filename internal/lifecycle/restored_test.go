@@ -162,7 +162,13 @@ func TestAHostIsHeardBeforeItEnds(t *testing.T) {
 		if d := lifecycle.Decide(facts, now, policy); d.Action != lifecycle.ActionTerminate {
 			t.Errorf("%s: %s, though its agent could have reported", name, outcome(d))
 		}
-		facts.Watch, facts.Record.UpdatedAt, facts.Record.Threshold = silence.Watch{}, now.Add(-restored.Old+1), now
+		// A mark of a sweep has just written the record, and knew nothing newer.
+		facts.Watch, facts.Record.UpdatedAt, facts.Record.Threshold = silence.Watch{}, now, now.Add(-restored.Old+1)
+		if d := lifecycle.Decide(facts, now, policy); d.Action != lifecycle.ActionKeep {
+			t.Errorf("%s: %s, and its record is as old as its run", name, outcome(d))
+		}
+		facts, policy = scene{host: "created", answer: "seen", deadline: "overrun"}.facts()
+		facts.Report, facts.Watch, facts.Record.UpdatedAt, facts.Record.Threshold = nil, silence.Watch{}, now.Add(-restored.Old+1), now
 		if d := lifecycle.Decide(facts, now, policy); d.Action != lifecycle.ActionTerminate {
 			t.Errorf("%s: %s, and its record was written just now", name, outcome(d))
 		}
