@@ -27,10 +27,6 @@ const (
 // monthHistory is a month of a public repository. examples/history/README.md says where it is from.
 const monthHistory = "../../examples/history/bitcoin-month.csv"
 
-var monthBlock = regexp.MustCompile(`(?s)<!-- recorded month -->\n.*?<!-- end -->\n`)
-
-var dayBlock = regexp.MustCompile(`(?s)<!-- recorded day -->\n.*?<!-- end -->\n`)
-
 // recordedDay are jobs at the times of the recorded pushes, with recorded durations. internal/fleet/testdata/workday/README.md says how they
 // were recorded.
 func recordedDay(t *testing.T) []history.Job {
@@ -62,21 +58,13 @@ func TestTheRecordedDay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	present := loadPolicy(t, "../../examples/history/kept.yaml")
-	r, err := forecast.Answer(t.Context(), forecast.Question{
-		History: h, Policy: loadPolicy(t, "../../examples/history/warm.yaml"), Present: &present, Times: replay.DefaultTimes(),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := answer(t, h)
 	var picture strings.Builder
 	if err := r.Picture(&picture); err != nil {
 		t.Fatal(err)
 	}
 	golden.File(t, dayPicture, *update, func(string) string { return picture.String() })
-	golden.File(t, dayPage, *update, func(page string) string {
-		return dayBlock.ReplaceAllLiteralString(page, "<!-- recorded day -->\n```\n"+table(t, r)+"```\n<!-- end -->\n")
-	})
+	onThePage(t, "recorded day", r)
 }
 
 // TestTheRecordedMonth: every job of the month is played, and the page has the answer.
@@ -89,6 +77,12 @@ func TestTheRecordedMonth(t *testing.T) {
 	if left := h.LeftOut(); len(h.Jobs) != 11_892 || len(left) > 0 {
 		t.Errorf("%d jobs, want all 11,892; left out: %q", len(h.Jobs), left)
 	}
+	onThePage(t, "recorded month", answer(t, h))
+}
+
+// answer is what the planner says of a history under the policies of the page.
+func answer(t *testing.T, h history.History) *forecast.Report {
+	t.Helper()
 	present := loadPolicy(t, "../../examples/history/kept.yaml")
 	r, err := forecast.Answer(t.Context(), forecast.Question{
 		History: h, Policy: loadPolicy(t, "../../examples/history/warm.yaml"), Present: &present, Times: replay.DefaultTimes(),
@@ -96,8 +90,16 @@ func TestTheRecordedMonth(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return r
+}
+
+// onThePage compares the block of a name on the page with a report, or writes it with -update.
+func onThePage(t *testing.T, name string, r *forecast.Report) {
+	t.Helper()
+	begin, end := "<!-- "+name+" -->\n", "<!-- end -->\n"
+	block := regexp.MustCompile("(?s)" + begin + ".*?" + end)
 	golden.File(t, dayPage, *update, func(page string) string {
-		return monthBlock.ReplaceAllLiteralString(page, "<!-- recorded month -->\n```\n"+table(t, r)+"```\n<!-- end -->\n")
+		return block.ReplaceAllLiteralString(page, begin+"```\n"+table(t, r)+"```\n"+end)
 	})
 }
 

@@ -3,20 +3,14 @@
 package forecast_test
 
 import (
-	"regexp"
 	"slices"
 	"testing"
 
-	"github.com/remuda-ci/remuda/internal/forecast"
 	"github.com/remuda-ci/remuda/internal/history"
-	"github.com/remuda-ci/remuda/internal/replay"
-	"github.com/remuda-ci/remuda/internal/testrun/golden"
 	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
 const ireeHistory = "../../examples/history/iree-days.csv"
-
-var ireeBlock = regexp.MustCompile(`(?s)<!-- days of iree -->\n.*?<!-- end -->\n`)
 
 // TestTheDaysOfIREE: the page has the answer for those jobs whose machines are launched for them. The record is not part of the repository, so make months
 // runs this after it has downloaded it.
@@ -30,14 +24,5 @@ func TestTheDaysOfIREE(t *testing.T) {
 		t.Errorf("%d jobs, want all 22,818; left out: %q", len(h.Jobs), left)
 	}
 	h.Jobs = slices.DeleteFunc(h.Jobs, func(j history.Job) bool { return !slices.Contains(j.Labels, "azure-linux-scale") })
-	present := loadPolicy(t, "../../examples/history/kept.yaml")
-	r, err := forecast.Answer(t.Context(), forecast.Question{
-		History: h, Policy: loadPolicy(t, "../../examples/history/warm.yaml"), Present: &present, Times: replay.DefaultTimes(),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	golden.File(t, dayPage, *update, func(page string) string {
-		return ireeBlock.ReplaceAllLiteralString(page, "<!-- days of iree -->\n```\n"+table(t, r)+"```\n<!-- end -->\n")
-	})
+	onThePage(t, "days of iree", answer(t, h))
 }

@@ -1,5 +1,5 @@
 // Package published makes histories of records of CI jobs that other people publish: files of public repositories at pinned commits. The records are
-// not in this repository. examples/history/README.md says what each of them has and lacks.
+// not in this repository, and of what is made of them only the month is. examples/history/README.md says what each of them has and lacks.
 package published
 
 import (

@@ -72,8 +72,8 @@ func (o *openRequest) add(claimedAt time.Time) {
 	}
 }
 
-// excessGoes is how long after its last claim a request may have more hosts than it has reserved. It gives them back with the next write
-// of its row. If the replica crashes before, a sweep takes the request over within the minute.
+// excessGoes is how long after its last claim a request may have more hosts than it has reserved. It gives them back
+// at once. If the replica crashes before, a sweep takes the request over within the minute.
 const excessGoes = time.Minute
 
 // counted is how many of the hosts count. Two callers of one request may each have claimed what it has reserved: the excess goes back soon.
