@@ -122,10 +122,10 @@ peers: ## measure Remuda beside other tools, whose code it fetches; needs node 2
 benchstat: $(TOOLS)/benchstat ## compare outputs of make bench (FILES="old.txt new.txt")
 	@benchstat $(FILES)
 
-# The records stay where they are published. What is made of them is not in this repository, except bitcoin-month.csv.
-months: ## recorded weeks of jobs of public projects, as CSV for remuda plan --history; needs the internet (ONLY=iree-days FROM=DIR)
+# The records stay where they are published, and what is made of them is not in this repository.
+months: ## recorded months of jobs of public projects, as CSV for remuda plan --history; needs the internet (ONLY=openstates-month FROM=DIR)
 	@CGO_ENABLED=0 go run -trimpath ./internal/history/published/cmd/months $(if $(FROM),-from '$(FROM)') $(ONLY)
-	@$(if $(ONLY),:,CGO_ENABLED=0 go test -tags months -count=1 -run 'TestTheRecordedMonth|TestTheDaysOfIREE' ./internal/forecast)
+	@$(if $(ONLY),:,CGO_ENABLED=0 go test -tags months -count=1 -run 'TestThePublished' ./internal/forecast)
 
 MUTATED := ./internal/lifecycle/... ./internal/policy/...
 mutation: ## how much of a small change of the code the tests notice (PACKAGES= TESTS= SAMPLE= SEED= MATCH= SKIP= OUTPUT=json)

@@ -24,9 +24,6 @@ const (
 	dayPicture = "../../docs/planned-day.svg"
 )
 
-// monthHistory is a month of a public repository. examples/history/README.md says where it is from.
-const monthHistory = "../../examples/history/bitcoin-month.csv"
-
 // recordedDay are jobs at the times of the recorded pushes, with recorded durations. internal/fleet/testdata/workday/README.md says how they
 // were recorded.
 func recordedDay(t *testing.T) []history.Job {
@@ -67,19 +64,6 @@ func TestTheRecordedDay(t *testing.T) {
 	onThePage(t, "recorded day", r)
 }
 
-// TestTheRecordedMonth: every job of the month is played, and the page has the answer.
-func TestTheRecordedMonth(t *testing.T) {
-	racepass.OneGoroutine(t)
-	h, err := history.Load(monthHistory, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if left := h.LeftOut(); len(h.Jobs) != 11_892 || len(left) > 0 {
-		t.Errorf("%d jobs, want all 11,892; left out: %q", len(h.Jobs), left)
-	}
-	onThePage(t, "recorded month", answer(t, h))
-}
-
 // answer is what the planner says of a history under the policies of the page.
 func answer(t *testing.T, h history.History) *forecast.Report {
 	t.Helper()
@@ -99,6 +83,9 @@ func onThePage(t *testing.T, name string, r *forecast.Report) {
 	begin, end := "<!-- "+name+" -->\n", "<!-- end -->\n"
 	block := regexp.MustCompile("(?s)" + begin + ".*?" + end)
 	golden.File(t, dayPage, *update, func(page string) string {
+		if !block.MatchString(page) {
+			t.Errorf("%s has no block that begins with %q", dayPage, begin)
+		}
 		return block.ReplaceAllLiteralString(page, begin+"```\n"+table(t, r)+"```\n"+end)
 	})
 }

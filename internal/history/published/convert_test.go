@@ -156,3 +156,54 @@ func TestIREE(t *testing.T) {
 		})
 	}
 }
+
+func TestOpenStates(t *testing.T) {
+	t.Parallel()
+	const (
+		heading = "repo,id_build,branch,created_at,gh_job_id,job_details\n"
+		two     = `acme/shop,7,main,2025-01-01T00:00:00Z,"[31, 32]","[{""job_name"": ""lint"", ""job_start"": ""2025-01-01T00:00:06Z"", ""job_end"": ""2025-01-01T00:00:50Z"", ""steps"": [{""step_name"": ""a\nb""}]},` +
+			` {""job_name"": ""publish"", ""job_start"": ""2025-01-01T00:00:07Z"", ""job_end"": ""2025-01-01T00:02:00Z""}]"` + "\n"
+		last   = `acme/shop,8,main,2025-01-31T23:59:59Z,[33],"[{""job_start"": ""2025-02-01T00:00:05Z"", ""job_end"": ""2025-02-01T00:01:00Z""}]"` + "\n"
+		before = `acme/shop,6,main,2024-12-31T23:59:59Z,[34],"[{""job_start"": ""2025-01-01T00:00:05Z"", ""job_end"": ""2025-01-01T00:01:00Z""}]"` + "\n"
+		after  = `acme/shop,9,main,2025-02-01T00:00:00Z,[35],"[{""job_start"": ""2025-02-01T00:00:05Z"", ""job_end"": ""2025-02-01T00:01:00Z""}]"` + "\n"
+		none   = `acme/shop,10,main,2025-01-31T00:00:00Z,[],[]` + "\n"
+	)
+	job := func(id int64, run, created, started, completed string) history.Job {
+		return history.Job{
+			ID: id, RunID: run, Repository: "openstates/openstates-scrapers", Created: moment(created), Started: moment(started), Completed: moment(completed),
+		}
+	}
+	firstJob := job(31, "7", "2025-01-01T00:00:00Z", "2025-01-01T00:00:06Z", "2025-01-01T00:00:50Z")
+	secondJob := job(32, "7", "2025-01-01T00:00:00Z", "2025-01-01T00:00:07Z", "2025-01-01T00:02:00Z")
+	lastJob := job(33, "8", "2025-01-31T23:59:59Z", "2025-02-01T00:00:05Z", "2025-02-01T00:01:00Z")
+	with := func(what, instead string) string { return heading + last + strings.Replace(two, what, instead, 1) }
+	for name, c := range map[string]conversion{
+		"a month":             {file: heading + after + last + none + two + before, jobs: []history.Job{lastJob, firstJob, secondJob}},
+		"other columns":       {file: "created_at,job_details,id_build,gh_job_id\n2025-01-31T23:59:59Z,[],8,[]\n"},
+		"no end of line":      {file: heading + strings.TrimSpace(last), jobs: []history.Job{lastJob}},
+		"no time":             {file: with("00:00:50Z", "00:00:06Z"), jobs: []history.Job{lastJob, secondJob}, left: map[published.Reason]int{"ended when they began, or before": 1}},
+		"negative":            {file: with("00:00:50Z", "00:00:05Z"), jobs: []history.Job{lastJob, secondJob}, left: map[published.Reason]int{"ended when they began, or before": 1}},
+		"no run":              {file: heading},
+		"nothing":             {wrong: "read the names of the columns: EOF"},
+		"no column":           {file: "repo,id_build,created_at,job_details\n", wrong: "line 1: there is no column gh_job_id"},
+		"no CSV":              {file: "<html>\n", wrong: "line 1: there is no column id_build"},
+		"half a line":         {file: heading + last + two[:strings.Index(two, "publish")], wrong: "read a run: parse error on line 3"},
+		"too few columns":     {file: heading + "acme/shop,7\n", wrong: "read a run: record on line 2: wrong number of fields"},
+		"no id of a run":      {file: with(",7,", ",,"), wrong: `line 3: id_build is ""; it is a number above 0`},
+		"a run below 0":       {file: with(",7,", ",-7,"), wrong: `line 3: id_build is "-7"; it is a number above 0`},
+		"a run with decimals": {file: with(",7,", ",7.0,"), wrong: `line 3: id_build is "7.0"; it is a number above 0`},
+		"no creation":         {file: with("2025-01-01T00:00:00Z", ""), wrong: "line 3: created_at: parsing time"},
+		"no ids":              {file: with(`"[31, 32]"`, ""), wrong: "line 3: gh_job_id: unexpected end of JSON input"},
+		"too few ids":         {file: with(`"[31, 32]"`, "[31]"), wrong: "line 3: gh_job_id has 1 ids, and job_details 2 jobs"},
+		"an id of 0":          {file: with("31", "0"), wrong: "line 3: an id in gh_job_id is 0; it is above 0"},
+		"no jobs":             {file: with("[{", "{"), wrong: "line 3: job_details: invalid character"},
+		"no start":            {file: with("job_start", "began"), wrong: "line 3: job 31 lacks a time"},
+		"no end":              {file: with("job_end", "ended"), wrong: "line 3: job 31 lacks a time"},
+		"a time as a number":  {file: with(`""2025-01-01T00:00:06Z""`, "6"), wrong: "line 3: job_details: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c.check(t, published.OpenStates().Convert, []byte(c.file))
+		})
+	}
+}

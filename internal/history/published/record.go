@@ -1,5 +1,5 @@
-// Package published makes histories of records of CI jobs that other people publish: files of public repositories at pinned commits. The records are
-// not in this repository, and of what is made of them only the month is. examples/history/README.md says what each of them has and lacks.
+// Package published makes histories of records of CI jobs that other people publish: files of public repositories at pinned commits. Neither the records
+// nor what is made of them is in this repository. examples/history/README.md says what each of them has and lacks.
 package published
 
 import (
@@ -24,6 +24,9 @@ type Record struct {
 	// Convert makes the jobs of a file. Its error says where the file is wrong. No job is in two files.
 	Convert func(file []byte) (Converted, error)
 }
+
+// Records are all of them.
+func Records() []Record { return []Record{Bitcoin(), OpenStates(), IREE()} }
 
 // File is a file of a record. One of another size or sum is not read.
 type File struct {

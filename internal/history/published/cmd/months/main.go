@@ -30,7 +30,6 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, stderr io.Writer) error {
-	records := []published.Record{published.Bitcoin(), published.IREE()}
 	flags := flag.NewFlagSet("months", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	from := flags.String("from", "", "read the files from this directory instead: DIR/OWNER/NAME/COMMIT/PATH")
@@ -38,7 +37,7 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	chosen, err := choose(records, flags.Args())
+	chosen, err := choose(published.Records(), flags.Args())
 	if err != nil {
 		return err
 	}
@@ -71,7 +70,7 @@ func choose(records []published.Record, names []string) (chosen []published.Reco
 			for _, r := range records {
 				known = append(known, r.Name)
 			}
-			return nil, fmt.Errorf("there is no record %q; there are %s", name, strings.Join(known, " and "))
+			return nil, fmt.Errorf("there is no record %q; there are %s", name, strings.Join(known, ", "))
 		}
 		chosen = append(chosen, records[i])
 	}
