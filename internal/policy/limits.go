@@ -88,14 +88,11 @@ func Granted(q lifecycle.Request, taken int, rooms []Quota) (hosts, short int) {
 	return max(hosts, Kept(q, taken, rooms)), short
 }
 
-// Kept is how many of the hosts that a request has taken it keeps under its limits: all that it has reserved.
-// Two callers of one request may have claimed more, each within the same reservation. A limit in which nothing
-// is reserved is newer than the hosts, and ends none.
+// Kept is how many of the hosts that a request has taken it keeps under its limits: as many as are reserved in all of them. Two
+// callers of one request may have claimed more, each within the same reservation, and a limit may be newer than the hosts.
 func Kept(q lifecycle.Request, taken int, rooms []Quota) int {
 	for _, r := range rooms {
-		if reserved := r.Ledger.ReservationOf(q, 0).Hosts; reserved > 0 {
-			taken = min(taken, reserved)
-		}
+		taken = min(taken, r.Ledger.ReservationOf(q, 0).Hosts)
 	}
 	return taken
 }

@@ -30,10 +30,12 @@ func TestGranted(t *testing.T) {
 		"room for fewer than the minimum": {0, nil, []ledger.Reservation{others(5)}, 0, 1},
 		"its own counts once":             {0, []ledger.Reservation{mine(4)}, []ledger.Reservation{others(2), mine(4)}, 4, -1},
 		"half of it was booked":           {0, []ledger.Reservation{mine(4)}, []ledger.Reservation{others(6)}, 0, 1},
-		"what is taken stays":             {1, nil, []ledger.Reservation{others(6)}, 1, 1},
+		"what was not reserved goes":      {1, nil, []ledger.Reservation{others(6)}, 0, 1},
+		"nor does a part of it stay":      {1, []ledger.Reservation{mine(1)}, []ledger.Reservation{others(6)}, 0, 1},
 		"a limit that was made smaller":   {3, []ledger.Reservation{mine(3)}, []ledger.Reservation{others(9), mine(3)}, 3, 1},
 		"two callers won more":            {2, []ledger.Reservation{mine(1)}, []ledger.Reservation{others(5), mine(1)}, 1, 1},
-		"a limit that is new":             {3, []ledger.Reservation{mine(3)}, []ledger.Reservation{others(6)}, 3, 1},
+		"a limit that is new":             {3, []ledger.Reservation{mine(3)}, []ledger.Reservation{others(3)}, 3, 1},
+		"one without room":                {3, []ledger.Reservation{mine(3)}, []ledger.Reservation{others(6)}, 0, 1},
 		"the least of both":               {0, []ledger.Reservation{entry("acme/app", "2", 2)}, []ledger.Reservation{others(1)}, 3, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -342,13 +342,13 @@ func (p *Provision) load(ctx context.Context, now time.Time) (op.Progress, error
 }
 
 // reload has the row loaded by the next step, and drops what belongs to the row as it
-// was: loadHosts finds again what was claimed since. A round that has begun is dropped with
+// was: loadHosts finds again what was claimed since, and the ledgers say what is reserved, as another caller may have lowered that. A round that has begun is dropped with
 // it, since its hosts may serve the request no more.
 func (p *Provision) reload() {
 	p.loaded, p.search, p.checkReplaced, p.checkLimit = false, waiting, false, false
 	p.sel, p.unrecorded, p.starting, p.launcher, p.full, p.refusal = selection{}, nil, nil, Launcher{}, nil, nil
 	p.round, p.unlabeled = nil, nil
-	p.booking.rooms = nil
+	p.booking.hosts, p.booking.rooms = 0, nil
 }
 
 // loadHosts reads the request's hosts: those that its row names, those whose records name the request because
@@ -382,6 +382,9 @@ func (p *Provision) noteClaim(r lifecycle.Record) {
 // docs/design.md#operations asks for after a claim: it fails if the run has been
 // released since, and then the claims are undone.
 func (p *Provision) recordClaims(ctx context.Context, now time.Time) (op.Progress, error) {
+	if changed, err := p.claimAgain(ctx); err != nil || changed {
+		return op.Again, err
+	}
 	q := p.q
 	q.Taken = slices.Clone(q.Taken)
 	for _, r := range p.unrecorded {
@@ -392,6 +395,31 @@ func (p *Provision) recordClaims(ctx context.Context, now time.Time) (op.Progres
 		p.unrecorded, p.looks = nil, 0
 		p.search = reserving
 	})
+}
+
+// claimAgain writes the records of hosts that run already and are not in the row. Another caller may have taken one out of the row, as it saw
+// no room for it, and be about to give it back: that fails then. By now it is reserved. A host that does not run yet is written when it is ready.
+// If another operation wrote a record first, the row is loaded again.
+func (p *Provision) claimAgain(ctx context.Context) (changed bool, err error) {
+	if !p.limited() {
+		return false, nil
+	}
+	for i, r := range p.unrecorded {
+		if r.State != lifecycle.StateRunning {
+			continue
+		}
+		stored, err := p.env.Store.UpdateInstance(ctx, p.hosts[r.HostKey])
+		switch {
+		case errors.Is(err, lifecycle.ErrConflict):
+			p.reload()
+			return true, nil
+		case err != nil:
+			return false, fmt.Errorf("claim %s again: %w", r.InstanceID, err)
+		}
+		p.Events.Effects++
+		p.unrecorded[i], p.hosts[r.HostKey] = stored, stored
+	}
+	return false, nil
 }
 
 // write replaces the request row and then does what follows. If another operation
