@@ -23,7 +23,7 @@ func TestAnOutageIsCountedInTheTimeOfTheSteps(t *testing.T) {
 			expires := start.Add(c.later)
 			r := lifecycle.Record{
 				HostKey: "i-1", InstanceID: "i-1", Pool: "default", State: lifecycle.StateIdle, Assignment: 3, Version: 1,
-				PooledAt: start.Add(-5 * time.Minute), UpdatedAt: expires.Add(-time.Minute), Threshold: expires, DueAt: expires,
+				PooledAt: expires.Add(-time.Minute), UpdatedAt: expires.Add(-time.Minute), Threshold: expires, DueAt: expires,
 				Hardware: lifecycle.Hardware{ResourceClass: "large", UsageClass: lifecycle.UsageOnDemand},
 			}
 			if err := w.store.CreateInstance(t.Context(), r); err != nil {

@@ -206,13 +206,17 @@ func (r Record) Unused() bool { return r.TrustKey == "" && r.Fresh() }
 // Restored reports whether the record is known to be an older state, which was restored.
 func (r Record) Restored() bool { return !r.RestoredAt.IsZero() }
 
-// writtenFor is when what the record knows of its host was written. For a host that boots it is when its request was released, if that
-// is later: a release ends such a host at once. For one that runs, or was released while busy, it is when the host became ready: its
-// release, and a mark that a sweep has made since, knew nothing newer.
+// writtenFor is when what the record knows of its host was written. For a host that boots it is when the record was created, or when its
+// request was released, if that is later: a release ends such a host at once. For one that runs, or was released while busy, it is when the host
+// became ready, and for one in the pool when it came there: a release, and a mark that a sweep or an operator has made since, knew nothing newer.
 func (r Record) writtenFor(q *Request, p Policy) time.Time {
 	switch {
 	case r.State == StateCreated && q != nil:
-		return latest(r.UpdatedAt, q.ReleasedAt)
+		return latest(earliest(r.UpdatedAt, r.CreatedAt), q.ReleasedAt)
+	case r.State == StateCreated:
+		return earliest(r.UpdatedAt, r.CreatedAt)
+	case r.Pooled():
+		return earliest(r.UpdatedAt, r.PooledAt)
 	case r.State == StateRunning:
 		return earliest(r.UpdatedAt, r.Threshold.Add(-r.maxRuntime(p)))
 	case r.Releasing() && r.Threshold.Equal(r.RuntimeEndsAt):

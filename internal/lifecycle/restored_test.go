@@ -168,9 +168,39 @@ func TestAHostIsHeardBeforeItEnds(t *testing.T) {
 			t.Errorf("%s: %s, and its record is as old as its run", name, outcome(d))
 		}
 		facts, policy = scene{host: "created", answer: "seen", deadline: "overrun"}.facts()
-		facts.Report, facts.Watch, facts.Record.UpdatedAt, facts.Record.Threshold = nil, silence.Watch{}, now.Add(-restored.Old+1), now
+		facts.Report, facts.Watch, facts.Record.Threshold = nil, silence.Watch{}, now
+		facts.Record.CreatedAt, facts.Record.UpdatedAt = now.Add(-restored.Old+1), now.Add(-restored.Old+1)
 		if d := lifecycle.Decide(facts, now, policy); d.Action != lifecycle.ActionTerminate {
 			t.Errorf("%s: %s, and its record was written just now", name, outcome(d))
+		}
+	}
+}
+
+// A mark that a sweep or an operator makes, as that the host gets no further run, does not make a restored record newer.
+func TestAMarkMakesNoRecordNewer(t *testing.T) {
+	marks := map[string]func(*lifecycle.Record){
+		"none":    func(*lifecycle.Record) {},
+		"retired": func(r *lifecycle.Record) { r.Retiring, r.RetiringReason, r.UpdatedAt = true, "its launch template has changed", now },
+	}
+	for mark, with := range marks {
+		for _, host := range alive() {
+			facts, policy := scene{host: host, answer: "none", deadline: "ahead", request: "released"}.facts()
+			before := now.Add(-30 * time.Minute)
+			facts.Report, facts.Watch = nil, silence.Watch{StoreUpSince: now}
+			facts.Record.InterruptionAt, facts.Record.CreatedAt, facts.Record.UpdatedAt = time.Time{}, before.Add(-time.Minute), before
+			if facts.Record.State == lifecycle.StateRunning {
+				facts.Record.Threshold = before.Add(facts.Record.MaxRuntime)
+			}
+			if !facts.Record.PooledAt.IsZero() {
+				facts.Record.PooledAt = before
+			}
+			if facts.Request != nil {
+				facts.Request.ReleasedAt = before
+			}
+			with(&facts.Record)
+			if d := lifecycle.Decide(facts, now, policy); d.Action == lifecycle.ActionTerminate {
+				t.Errorf("%s, %s: %s", host, mark, outcome(d))
+			}
 		}
 	}
 }
