@@ -3,6 +3,7 @@ package forecast_test
 import (
 	"encoding/json"
 	"math"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -105,10 +106,17 @@ var exactly = cmp.Options{
 // handAnswer is the answer about the hand-checked history.
 func handAnswer(t *testing.T) *forecast.Report {
 	t.Helper()
+	return handAnswerOf(t, handJobs)
+}
+
+// handAnswerOf is the answer for the first so many jobs.
+func handAnswerOf(t *testing.T, jobs int) *forecast.Report {
+	t.Helper()
 	h, err := history.Load("testdata/hand.csv", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+	h.Jobs = h.Jobs[:jobs]
 	policy, present := loadPolicy(t, "testdata/reused.yaml"), loadPolicy(t, "testdata/fresh-ready.yaml")
 	r, err := forecast.Answer(t.Context(), forecast.Question{History: h, Policy: policy, Present: &present, Times: replay.DefaultTimes()})
 	if err != nil {
@@ -136,6 +144,23 @@ func TestAHandCheckedHistory(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, handAnswer(t), exactly); diff != "" {
 		t.Errorf("(-by hand +answered):\n%s", diff)
+	}
+}
+
+// TestTheAxisOfAPicture has round numbers, also where there is one machine at most.
+func TestTheAxisOfAPicture(t *testing.T) {
+	racepass.OneGoroutine(t)
+	h := handAnswerOf(t, 1)
+	var b strings.Builder
+	if err := h.Picture(&b); err != nil {
+		t.Fatal(err)
+	}
+	var axis []string
+	for _, m := range regexp.MustCompile(`text-anchor="end">([0-9.]+)</text>`).FindAllStringSubmatch(b.String(), 7) {
+		axis = append(axis, m[1])
+	}
+	if got := strings.Join(axis, " "); got != "0 0.2 0.4 0.6 0.8 1 1.2" {
+		t.Errorf("the axis has %s", got)
 	}
 }
 

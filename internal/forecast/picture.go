@@ -44,13 +44,13 @@ func (r *Report) Picture(w io.Writer) error {
 	line(`<text x="%d" y="32" font-size="18" font-weight="600">%s, from %s to %s</text>`,
 		picLeft, r.title(), r.From.Format(time.DateOnly), r.Until.Format(time.DateOnly))
 	legend(&b, 56)
-	most := r.most(played)
+	lines, step := r.axis(played)
 	top := 100
 	for _, i := range played {
 		c := r.Columns[i]
 		heading(&b, top-10, c.Name, fmt.Sprintf("half of the jobs waited at most %s, 95 of a hundred %s, 99 of a hundred %s",
 			seconds(c.Waits.P50), seconds(c.Waits.P95), seconds(c.Waits.P99)))
-		chart{top: top, most: most, series: r.outcomes[i].Series}.draw(&b)
+		chart{top: top, lines: lines, step: step, series: r.outcomes[i].Series}.draw(&b)
 		top += chartRoom
 	}
 	r.bars(&b, top)
@@ -69,8 +69,8 @@ func (r *Report) played() (columns []int) {
 	return columns
 }
 
-// most is the top of the charts: a round number.
-func (r *Report) most(columns []int) float64 {
+// axis is how many lines the charts have above the one of nothing, and what is between two of them.
+func (r *Report) axis(columns []int) (lines int, step float64) {
 	most := 1.0
 	for _, i := range columns {
 		s := r.outcomes[i].Series
@@ -78,8 +78,8 @@ func (r *Report) most(columns []int) float64 {
 			most = max(most, s.Up[n], s.Busy[n]+s.Waiting[n])
 		}
 	}
-	step := stepOf(most)
-	return step * math.Ceil(most/step)
+	step = stepOf(most)
+	return int(math.Ceil(most / step)), step
 }
 
 // stepOf is between two lines of a chart that has so much: 1, 2 or 5 with zeros, for four lines or a few more.
@@ -113,7 +113,8 @@ func heading(b *strings.Builder, y int, name, says string) {
 // chart is what there was under a policy over time.
 type chart struct {
 	top    int
-	most   float64
+	lines  int
+	step   float64
 	series replay.Series
 }
 
@@ -123,11 +124,13 @@ func (c chart) x(part int) float64 {
 	return picLeft + float64(picRight-picLeft)*float64(part)/float64(max(1, len(c.series.Up)))
 }
 
-func (c chart) y(v float64) float64 { return float64(c.bottom()) - chartHeight*v/c.most }
+func (c chart) y(v float64) float64 {
+	return float64(c.bottom()) - chartHeight*v/(float64(c.lines)*c.step)
+}
 
 func (c chart) draw(b *strings.Builder) {
-	step := stepOf(c.most)
-	for v := 0.0; v <= c.most+step/2; v += step {
+	for n := range c.lines + 1 {
+		v := math.Round(float64(n)*c.step*100) / 100 // a multiple of 0.2 has more digits
 		fmt.Fprintf(b, `<path class="grid" d="M%d %.1fH%d"/><text class="quiet" x="%d" y="%.1f" text-anchor="end">%g</text>`+"\n",
 			picLeft, c.y(v), picRight, picLeft-8, c.y(v)+4, v)
 	}
