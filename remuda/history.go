@@ -7,6 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
 	"os"
 	"slices"
 	"strconv"
@@ -126,6 +129,9 @@ func planHistory(ctx context.Context, app *cli.App, f historyFlags) error {
 	for _, note := range slices.Concat(r.LeftOut, r.Notes) {
 		fmt.Fprintln(app.Stderr, note)
 	}
+	if len(r.LeftOut) > 0 && len(f.labels) > 0 {
+		fmt.Fprintln(app.Stderr, "Jobs that are left out count whatever their labels.")
+	}
 	return nil
 }
 
@@ -167,9 +173,14 @@ func (f historyFlags) question(ctx context.Context, app *cli.App) (q forecast.Qu
 	if q.History, err = f.jobs(ctx, app); err != nil {
 		return q, err
 	}
+	all := len(q.History.Jobs)
+	labels := labelsOf(q.History.Jobs)
 	q.History.Jobs = slices.DeleteFunc(q.History.Jobs, func(j history.Job) bool { return !f.wants(j) })
-	if len(q.History.Jobs) == 0 {
-		return q, &failure.Error{Code: failure.NotFound, Err: fmt.Errorf("no job to play in %s", cmp.Or(f.path, f.github)), Remedy: strings.Join(q.History.LeftOut(), " ")}
+	switch name := cmp.Or(f.path, f.github); {
+	case all == 0:
+		return q, &failure.Error{Code: failure.NotFound, Err: fmt.Errorf("no job to play in %s", name), Remedy: strings.Join(q.History.LeftOut(), " ")}
+	case len(q.History.Jobs) == 0:
+		return q, &failure.Error{Code: failure.NotFound, Err: fmt.Errorf("no job in %s has the label %s", name, strings.Join(f.labels, " or ")), Remedy: labels}
 	}
 	if f.optimize {
 		q.Search.Wait = f.wait
@@ -205,7 +216,7 @@ func (f historyFlags) jobs(ctx context.Context, app *cli.App) (h history.History
 	}
 	rows := fromgithub.InMemory()
 	if f.save != "" {
-		if rows, err = fromgithub.OpenRows(f.save); err != nil {
+		if rows, err = fromgithub.OpenRows(f.save, f.github); err != nil {
 			return h, err
 		}
 	}
@@ -217,16 +228,40 @@ func (f historyFlags) jobs(ctx context.Context, app *cli.App) (h history.History
 	if err := source.Read(ctx); err != nil {
 		return h, f.cutShort(err)
 	}
-	return rows.History()
+	return rows.History(since)
 }
 
-// cutShort says how a reading goes on that was cut short.
+// cutShort says how a reading goes on that was cut short, or what keeps it from beginning.
 func (f historyFlags) cutShort(err error) error {
-	err = failure.Of("read jobs from GitHub", err)
+	made := &failure.Error{Code: failure.Failed, Doing: "read jobs from GitHub", Err: err, Remedy: "With --save FILE a reading can go on where it ended."}
 	if f.save != "" {
-		return failure.WithRemedy(err, failure.CodeOf(err), fmt.Sprintf("What was read is in %s, and the same command goes on from there.", f.save))
+		made.Remedy = fmt.Sprintf("What was read is in %s, and the same command goes on from there.", f.save)
 	}
-	return failure.WithRemedy(err, failure.CodeOf(err), "With --save FILE a reading can go on where it ended.")
+	var refused *fromgithub.RefusedError
+	var noAnswer *url.Error
+	switch {
+	case errors.Is(err, context.Canceled):
+		return failure.WithRemedy(failure.Of(made.Doing, err), failure.Interrupted, made.Remedy)
+	case errors.As(err, &refused):
+		f.refused(made, refused.Status)
+	case errors.As(err, &noAnswer):
+		made.Code = failure.Unavailable
+	}
+	return made
+}
+
+// refused says what to do about a status that GitHub answered.
+func (f historyFlags) refused(made *failure.Error, status int) {
+	switch {
+	case status == http.StatusNotFound:
+		made.Code, made.Remedy = failure.NotFound, fmt.Sprintf("Look at how %s is spelled, and whether the token in GITHUB_TOKEN may see it.", f.github)
+	case status == http.StatusUnauthorized:
+		made.Code, made.Remedy = failure.NotAllowed, "GitHub does not take the token in GITHUB_TOKEN. It may have expired; make another one."
+	case status == http.StatusForbidden:
+		made.Code, made.Remedy = failure.NotAllowed, "The token in GITHUB_TOKEN has to be allowed to read Actions and Metadata of the repositories."
+	case status >= http.StatusInternalServerError:
+		made.Code = failure.Unavailable
+	}
 }
 
 // from is the begin of the time that --since names.
@@ -242,6 +277,28 @@ func (f historyFlags) from(now time.Time) (time.Time, error) {
 		return day, failure.Misused("--since: %q is neither a day such as %s nor a number of days from 1d to 400d", f.since, today.Format(time.DateOnly))
 	}
 	return day, nil
+}
+
+// labelsNamed is how many labels a sentence names at most.
+const labelsNamed = 12
+
+// labelsOf says in a sentence which labels jobs have, the most frequent first.
+func labelsOf(jobs []history.Job) string {
+	count := map[string]int{}
+	for _, j := range jobs {
+		for _, l := range j.Labels {
+			count[l]++
+		}
+	}
+	labels := slices.SortedFunc(maps.Keys(count), func(a, b string) int { return cmp.Or(count[b]-count[a], strings.Compare(a, b)) })
+	if len(labels) == 0 {
+		return "The jobs have no labels recorded."
+	}
+	var named []string
+	for _, l := range labels[:min(len(labels), labelsNamed)] {
+		named = append(named, fmt.Sprintf("%.60q", l))
+	}
+	return fmt.Sprintf("The jobs have the labels %s.", strings.Join(named, ", "))
 }
 
 func (f historyFlags) wants(j history.Job) bool {

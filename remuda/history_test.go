@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,6 +20,8 @@ import (
 	"github.com/remuda-ci/remuda/internal/cli/failure"
 	"github.com/remuda-ci/remuda/internal/cli/output"
 	"github.com/remuda-ci/remuda/internal/githubsim"
+	"github.com/remuda-ci/remuda/internal/history"
+	"github.com/remuda-ci/remuda/internal/history/fromgithub"
 )
 
 const (
@@ -75,7 +80,7 @@ func TestAPlanOfNothing(t *testing.T) {
 		{[]string{"--history", handHistory, "--optimize", "--time-zone", "Local"}, failure.Usage, "--time-zone Local is not the same everywhere"},
 		{[]string{"--history", handHistory, "--policy", handPolicy, "--optimize", "--wait", "1s"}, failure.Failed, "no minimum and no schedule has 95 of a hundred jobs wait"},
 		{[]string{"--history", handHistory, "--boot", "2h"}, failure.Usage, "--boot 2h0m0s is not from 0s to 1h"},
-		{[]string{"--history", handHistory, "--label", "windows"}, failure.NotFound, "no job to play in " + handHistory},
+		{[]string{"--history", handHistory, "--label", "windows"}, failure.NotFound, "no job in " + handHistory + " has the label windows\nThe jobs have the labels \"remuda\"."},
 		{[]string{"--history", "-"}, failure.Failed, "read history standard input: it is empty"},
 		{[]string{"--history", handPolicy}, failure.Failed, "line 1: there is no column repository"},
 		{[]string{"--history", handHistory, "--policy", handHistory}, failure.Failed, "hand.csv:"},
@@ -150,8 +155,52 @@ func TestWhatAServerSays(t *testing.T) {
 	if code := run(t.Context(), app, []string{"plan", "--from-github", "acme"}); code == failure.OK {
 		t.Errorf("it went well: %s", &stdout)
 	}
-	if said := stderr.String(); strings.ContainsAny(said, "\x1b\u202e") || !strings.Contains(said, "no [2J  good") || !strings.Contains(said, "\nWith --save FILE") {
+	if said := stderr.String(); strings.ContainsAny(said, "\x1b\u202e") || !strings.Contains(said, "no [2J  good") {
 		t.Errorf("%q", said)
+	}
+}
+
+// TestWhatKeepsAReadingAway has an exit code of its own, and says what to do.
+func TestWhatKeepsAReadingAway(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		err  error
+		save string
+		code failure.Code
+		says string
+	}{
+		"no such owner":  {&fromgithub.RefusedError{Status: 404}, "", failure.NotFound, "Look at how acme is spelled"},
+		"a wrong token":  {&fromgithub.RefusedError{Status: 401, Message: "Bad credentials"}, "x.csv", failure.NotAllowed, "GitHub does not take the token"},
+		"a small token":  {&fromgithub.RefusedError{Status: 403}, "", failure.NotAllowed, "has to be allowed to read Actions"},
+		"a fault":        {&fromgithub.RefusedError{Status: 502}, "", failure.Unavailable, "With --save FILE"},
+		"another status": {&fromgithub.RefusedError{Status: 422}, "", failure.Failed, "With --save FILE"},
+		"no connection":  {&url.Error{Op: "Get", URL: "https://api.github.com", Err: errors.New("connection refused")}, "x.csv", failure.Unavailable, "What was read is in x.csv"},
+		"an interrupt":   {context.Canceled, "x.csv", failure.Interrupted, "What was read is in x.csv"},
+		"a full disk":    {errors.New("no space left"), "x.csv", failure.Failed, "What was read is in x.csv"},
+	} {
+		var got *failure.Error
+		err := historyFlags{github: "acme", save: test.save}.cutShort(fmt.Errorf("list: %w", test.err))
+		if !errors.As(err, &got) || got.Code != test.code || !strings.Contains(got.Remedy, test.says) {
+			t.Errorf("%s: %+v, want code %d and %q", name, got, test.code, test.says)
+		}
+	}
+}
+
+// TestLabelsOf: a wrong label is answered with those that there are, the most frequent first.
+func TestLabelsOf(t *testing.T) {
+	t.Parallel()
+	var jobs []history.Job
+	for i := range 14 {
+		jobs = append(jobs, history.Job{Labels: []string{"self-hosted", fmt.Sprintf("l%02d", i)}})
+	}
+	for want, of := range map[string][]history.Job{
+		"The jobs have no labels recorded.":                     {{}},
+		`The jobs have the labels "self-hosted", "l00", "l01".`: jobs[:2],
+		`The jobs have the labels "self-hosted", "l00", "l01", "l02", "l03", "l04", "l05", "l06", "l07", "l08", "l09", "l10".`: jobs,
+	} {
+		if got := labelsOf(of); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
 	}
 }
 

@@ -1,6 +1,8 @@
 package history
 
 import (
+	"bufio"
+	"bytes"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -63,9 +65,10 @@ func Each(name string, from io.Reader, do func(Job)) error {
 }
 
 func eachCSV(name string, from io.Reader, do func(j Job, line int) error) error {
-	row := &bounded{from: from, left: MaxLine}
+	whole := bufio.NewReader(from)
+	row := &bounded{from: whole, left: MaxLine}
 	in := csv.NewReader(row)
-	in.ReuseRecord, in.TrimLeadingSpace = true, true
+	in.ReuseRecord, in.TrimLeadingSpace, in.Comma = true, true, separatorOf(whole)
 	at, err := headingOf(name, in)
 	if row.over {
 		return tooWide(name, 1)
@@ -82,7 +85,7 @@ func eachCSV(name string, from io.Reader, do func(j Job, line int) error) error 
 		case row.over:
 			return tooWide(name, line+1)
 		case err != nil:
-			return csvError(name, err)
+			return csvError(name, err, len(cells), len(at))
 		}
 		line, _ = in.FieldPos(0)
 		j, err := csvJob(cells, at)
@@ -95,6 +98,18 @@ func eachCSV(name string, from io.Reader, do func(j Job, line int) error) error 
 	}
 }
 
+// separatorOf is what stands between the columns that the first line names. A spreadsheet writes semicolons where numbers have a comma, or tabs.
+func separatorOf(in *bufio.Reader) rune {
+	begin, _ := in.Peek(4096) // an error comes again when it is read
+	heading, _, _ := bytes.Cut(begin, []byte{'\n'})
+	for _, separator := range ",;\t" {
+		if bytes.ContainsRune(heading, separator) {
+			return separator
+		}
+	}
+	return ','
+}
+
 // tooWide is the error of a row without an end: a quote that is not closed takes all that follows for its cell.
 func tooWide(name string, line int) error {
 	return &Error{name, line, fmt.Sprintf("the row from there on has more than %d MiB; a row of a job has some 100 bytes", MaxLine>>20)}
@@ -104,7 +119,7 @@ func tooWide(name string, line int) error {
 func headingOf(name string, in *csv.Reader) (at map[string]int, err error) {
 	heading, err := in.Read()
 	if err != nil {
-		return nil, csvError(name, err)
+		return nil, csvError(name, err, 0, 0)
 	}
 	at = map[string]int{}
 	for i, column := range heading {
@@ -122,9 +137,13 @@ func headingOf(name string, in *csv.Reader) (at map[string]int, err error) {
 	return at, nil
 }
 
-func csvError(name string, err error) error {
+// csvError is the error of a row with so many cells below so many columns.
+func csvError(name string, err error, cells, columns int) error {
 	var wrong *csv.ParseError
-	if errors.As(err, &wrong) {
+	switch {
+	case errors.Is(err, csv.ErrFieldCount) && errors.As(err, &wrong):
+		return &Error{name, wrong.Line, fmt.Sprintf("the first line names %d columns, and here are values for %d", columns, cells)}
+	case errors.As(err, &wrong):
 		return &Error{name, wrong.Line, wrong.Err.Error()}
 	}
 	return &Error{Name: name, Why: emptyOr(err)}

@@ -58,7 +58,7 @@ func readDeliveries(name string, from io.Reader) (h History, err error) {
 		}
 		var d delivery
 		if err := json.Unmarshal(in.Bytes(), &d); err != nil {
-			return h, &Error{name, line, fmt.Sprintf("it is no JSON of a delivery: %.200s", err)} // the error may have all of a long value
+			return h, &Error{name, line, fmt.Sprintf("it is no JSON of a delivery: %.200s%s", err, acrossLines(err))} // the error may have all of a long value
 		}
 		body := d.body()
 		if body.Job == nil {
@@ -82,10 +82,21 @@ func readDeliveries(name string, from io.Reader) (h History, err error) {
 	case err != nil:
 		return h, &Error{name, line + 1, err.Error()}
 	}
+	if len(order) == 0 {
+		return h, &Error{Name: name, Why: "no line of it has a workflow_job, so it has no deliveries of jobs"}
+	}
 	for _, id := range order {
 		h.add(*jobs[id])
 	}
 	return h, nil
+}
+
+// acrossLines says what to do about a delivery that goes on on the next line.
+func acrossLines(err error) string {
+	if wrong := (*json.SyntaxError)(nil); errors.As(err, &wrong) && wrong.Error() == "unexpected end of JSON input" {
+		return "; write each delivery on one line, as `jq -c .` does"
+	}
+	return ""
 }
 
 // merge adds what a delivery says of the job. While a job waits, GitHub says that it started when it was made.

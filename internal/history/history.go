@@ -38,8 +38,9 @@ type History struct {
 	// Jobs are in the order in which they were created; of jobs of the same time: by repository and id.
 	Jobs []Job
 	// Unstarted are the jobs that no runner ever had, Open those without a recorded end, Backward those that ended before they began, and
-	// Long those that ran for more than MaxTook. They are not among Jobs.
-	Unstarted, Open, Backward, Long int
+	// Long those that ran for more than MaxTook. Copies were over before they were created: what a later attempt of a run does not run again,
+	// GitHub gives it as new jobs with the times of the earlier attempt. They are not among Jobs.
+	Unstarted, Open, Backward, Long, Copies int
 }
 
 // Bounds of what is read.
@@ -102,13 +103,19 @@ func Read(name string, from io.Reader) (History, error) {
 	if mark, _ := in.Peek(len(byteOrderMark)); string(mark) == byteOrderMark { // an error comes again below
 		_, _ = in.Discard(len(byteOrderMark))
 	}
+	if why := otherKind(in); why != "" {
+		return History{}, &Error{Name: name, Why: why}
+	}
 	first, blank, err := firstByte(in)
 	if err != nil {
 		return History{}, &Error{Name: name, Why: emptyOr(err)}
 	}
 	read := readCSV
-	if first == '{' {
+	switch first {
+	case '{':
 		read = readDeliveries
+	case '[':
+		return History{}, &Error{Name: name, Why: "it is a list in JSON; write each delivery on a line of its own, as `jq -c '.[]'` does"}
 	}
 	h, err := read(name, in)
 	var wrong *Error
@@ -127,6 +134,18 @@ func Read(name string, from io.Reader) (History, error) {
 
 // byteOrderMark is what some spreadsheets write before CSV.
 const byteOrderMark = "\uFEFF"
+
+// otherKind says in a sentence that a file is neither CSV nor JSON, and what makes it so; empty: it may be.
+func otherKind(in *bufio.Reader) string {
+	mark, _ := in.Peek(2) // an error comes again below
+	switch string(mark) {
+	case "\xff\xfe", "\xfe\xff":
+		return "it is in UTF-16; save it in UTF-8"
+	case "\x1f\x8b":
+		return "it is packed; unpack it, as `gzip -d` does"
+	}
+	return ""
+}
 
 // tooLong is an error if the jobs, in their order, span more than MaxSpan.
 func (h *History) tooLong(name string) error {
@@ -179,6 +198,8 @@ func (h *History) add(j Job) {
 		h.Backward++
 	case j.Took() > MaxTook:
 		h.Long++
+	case j.Completed.Before(j.Created):
+		h.Copies++
 	default:
 		if j.Created.IsZero() {
 			j.Created = j.Started
@@ -203,6 +224,7 @@ func (h History) LeftOut() (sentences []string) {
 		{h.Unstarted, "no runner ever had them"},
 		{h.Open, "no end of them is recorded"},
 		{h.Backward, "they ended before they began"},
+		{h.Copies, "they were over before they were created, as the copies are that GitHub makes of jobs for a later attempt of their run"},
 		{h.Long, fmt.Sprintf("they ran for more than %d days, and GitHub ends each run by then", MaxTook/(24*time.Hour))},
 	} {
 		if of.n > 0 {

@@ -38,6 +38,7 @@ func TestCSV(t *testing.T) {
 2026-11-02T09:00:00Z,2026-11-02T09:00:20Z,2026-11-02T09:00:00Z,acme/app,,,,
 2026-11-02T10:00:10Z,2026-11-02T10:00:00Z,,acme/app,,,,
 2026-12-07T10:00:01Z,2026-11-02T10:00:00Z,,acme/app,,,,
+2026-11-02T09:05:20Z,2026-11-02T09:00:20Z,2026-11-02T09:05:21Z,acme/app,,,,43
 `)
 	want := history.History{
 		Jobs: []history.Job{
@@ -45,7 +46,7 @@ func TestCSV(t *testing.T) {
 			{ID: 42, RunID: "7", Repository: "acme/app", Labels: []string{"self-hosted", "remuda-large"}, Created: at(9, 0, 0), Started: at(9, 0, 20), Completed: at(9, 5, 20)},
 			{Repository: "acme/app", Created: at(10, 0, 0), Started: at(10, 0, 0), Completed: at(10, 0, 10)},
 		},
-		Unstarted: 1, Open: 1, Backward: 1, Long: 1,
+		Unstarted: 1, Open: 1, Backward: 1, Long: 1, Copies: 1,
 	}
 	if diff := cmp.Diff(want, got, equalLabels); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -56,8 +57,8 @@ func TestCSV(t *testing.T) {
 	if h := read(t, "repository,created_at,started_at,completed_at,job_id\n"+strings.Repeat("acme/app,2026-11-02T09:00:00Z,2026-11-02T09:00:00Z,2026-11-02T09:00:10Z,7\n", 2)); len(h.Jobs) != 1 {
 		t.Errorf("a job that is there twice counts %d times", len(h.Jobs))
 	}
-	if n := len(got.LeftOut()); n != 4 {
-		t.Errorf("%d sentences about what is left out, want 4: %q", n, got.LeftOut())
+	if n := len(got.LeftOut()); n != 5 {
+		t.Errorf("%d sentences about what is left out, want 5: %q", n, got.LeftOut())
 	}
 }
 
@@ -132,7 +133,13 @@ func TestWrongHistories(t *testing.T) {
 		"spaces":              {" \n\n", "read history it: it is empty"},
 		"no column":           {"repository,created_at\n", "read history it, line 1: there is no column started_at;"},
 		"a column twice":      {"repository,repository\n", `read history it, line 1: the column "repository" is there twice`},
-		"too few cells":       {good + "acme/app,\n", "read history it, line 3: wrong number of fields"},
+		"too few cells":       {good + "acme/app,\n", "read history it, line 3: the first line names 7 columns, and here are values for 2"},
+		"UTF-16":              {"\xff\xfer\x00", "read history it: it is in UTF-16; save it in UTF-8"},
+		"UTF-16, big end":     {"\xfe\xff\x00r", "read history it: it is in UTF-16; save it in UTF-8"},
+		"gzip":                {"\x1f\x8b\x08", "read history it: it is packed; unpack it, as `gzip -d` does"},
+		"a list":              {"\n[\n{}]", "read history it: it is a list in JSON; write each delivery on a line of its own, as `jq -c '.[]'` does"},
+		"deliveries of none":  {"{\"zen\":\"\"}\n{\"total_count\":1,\"jobs\":[{}]}\n", "read history it: no line of it has a workflow_job, so it has no deliveries of jobs"},
+		"JSON with indents":   {"{\n \"workflow_job\":{}\n}", "read history it, line 1: it is no JSON of a delivery: unexpected end of JSON input; write each delivery on one line, as `jq -c .` does"},
 		"no repository":       {good + "acme,,,,,,\n", `read history it, line 3: repository "acme" is not owner/name`},
 		"no time":             {good + "acme/app,yesterday,,,,,\n", `read history it, line 3: created_at "yesterday" is no time such as`},
 		"a year too early":    {good + "acme/app,1970-01-01T00:00:00Z,,,,,\n", "read history it, line 3: created_at is of the year 1970, which is not from 2000 to 2099"},
@@ -171,8 +178,21 @@ func TestAByteOrderMark(t *testing.T) {
 	if h := read(t, "\uFEFF"+heading+"acme/app,2026-11-02T09:00:00Z,2026-11-02T09:00:00Z,2026-11-02T09:00:00Z\n"); len(h.Jobs) != 1 {
 		t.Errorf("%+v", h)
 	}
-	if h := read(t, "\uFEFF"+`{"workflow_run":{}}`); len(h.Jobs) != 0 {
+	if h := read(t, "\uFEFF"+`{"workflow_job":{"id":1},"repository":{"full_name":"acme/app"}}`); h.Unstarted != 1 {
 		t.Errorf("%+v", h)
+	}
+}
+
+// TestSeparators: spreadsheets also write semicolons or tabs between columns.
+func TestSeparators(t *testing.T) {
+	t.Parallel()
+	const text = "repository|created_at|started_at|completed_at|labels\r\nacme/app|2026-11-02T09:00:00Z|2026-11-02T09:00:20Z|2026-11-02T09:05:20Z|a,b;c\r\n"
+	for _, separator := range []string{";", "\t"} {
+		label := map[string]string{";": "a,b", "\t": "a,b;c"}[separator]
+		h := read(t, strings.ReplaceAll(strings.ReplaceAll(text, "a,b;c", label), "|", separator))
+		if len(h.Jobs) != 1 || h.Jobs[0].Labels[0] != label || h.Jobs[0].Took() != 5*time.Minute {
+			t.Errorf("%q: %+v", separator, h)
+		}
 	}
 }
 
@@ -182,6 +202,17 @@ func TestALongValueIsNoLongError(t *testing.T) {
 	_, err := history.Read("it", strings.NewReader(`{"workflow_job":{"id":`+strings.Repeat("1", 100_000)+`}}`))
 	if err == nil || len(err.Error()) > 300 {
 		t.Errorf("%.500v", err)
+	}
+}
+
+// TestACreationAfterTheEnd does not make the history longer: such a job is a copy.
+func TestACreationAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	h := read(t, "repository,created_at,started_at,completed_at\n"+
+		"acme/app,2000-01-01T00:00:00Z,2000-01-01T00:00:10Z,2000-01-01T00:01:00Z\n"+
+		"acme/app,2099-12-31T00:00:00Z,2000-01-01T00:00:10Z,2000-01-01T00:01:00Z\n")
+	if len(h.Jobs) != 1 || h.Copies != 1 {
+		t.Errorf("%d jobs and %d copies, want one each", len(h.Jobs), h.Copies)
 	}
 }
 

@@ -179,8 +179,10 @@ func TestAHostIsHeardBeforeItEnds(t *testing.T) {
 // A mark that a sweep or an operator makes, as that the host gets no further run, does not make a restored record newer.
 func TestAMarkMakesNoRecordNewer(t *testing.T) {
 	marks := map[string]func(*lifecycle.Record){
-		"none":    func(*lifecycle.Record) {},
-		"retired": func(r *lifecycle.Record) { r.Retiring, r.RetiringReason, r.UpdatedAt = true, "its launch template has changed", now },
+		"none": func(*lifecycle.Record) {},
+		"retired": func(r *lifecycle.Record) {
+			r.Retiring, r.RetiringReason, r.UpdatedAt = true, "its launch template has changed", now
+		},
 	}
 	for mark, with := range marks {
 		for _, host := range alive() {

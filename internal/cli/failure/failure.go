@@ -53,6 +53,12 @@ func Misused(format string, args ...any) *Error {
 	return &Error{Code: Usage, Err: fmt.Errorf(format, args...)}
 }
 
+// interrupted is the error of a context that was canceled, as people know it.
+type interrupted struct{ error }
+
+func (interrupted) Error() string   { return "interrupted" }
+func (i interrupted) Unwrap() error { return i.error }
+
 // Of is the error of anything that was done; an Error stays what it is.
 func Of(doing string, err error) error {
 	var known *Error
@@ -61,7 +67,7 @@ func Of(doing string, err error) error {
 	}
 	code := Failed
 	if errors.Is(err, context.Canceled) {
-		code = Interrupted
+		code, err = Interrupted, interrupted{err}
 	}
 	return &Error{Code: code, Doing: doing, Err: err}
 }

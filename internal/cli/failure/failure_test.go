@@ -50,7 +50,7 @@ func TestOf(t *testing.T) {
 	if got := failure.Of("x", fmt.Errorf("y: %w", known)); failure.CodeOf(got) != failure.Usage {
 		t.Errorf("a known error became %v", got)
 	}
-	if got := failure.Of("write", context.Canceled); failure.CodeOf(got) != failure.Interrupted || got.Error() != "write: context canceled" {
+	if got := failure.Of("write", context.Canceled); failure.CodeOf(got) != failure.Interrupted || got.Error() != "write: interrupted" || !errors.Is(got, context.Canceled) {
 		t.Errorf("got %v", got)
 	}
 	if failure.CodeOf(errors.New("x")) != failure.Failed || failure.CodeOf(nil) != failure.OK {

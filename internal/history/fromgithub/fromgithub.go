@@ -63,6 +63,8 @@ func NewClient(url, token string, transport http.RoundTripper) (*api.Client, err
 	switch {
 	case err != nil:
 		return nil, errors.New("the URL of the API cannot be parsed; write https://api.github.com or https://HOST/api/v3") // it may hold a password
+	case base.User != nil:
+		return nil, errors.New("the URL of the API has a user or a password before its host, which errors would show; leave them out: the token is enough")
 	case base.Scheme != "https" && !loopback(base.Hostname()):
 		return nil, fmt.Errorf("the URL of the API, %s, would send the token in plain text; write https", base.Redacted())
 	}
@@ -93,6 +95,7 @@ func (s *Source) repositories(ctx context.Context) (names []string, err error) {
 	if strings.Contains(s.Of, "/") {
 		return []string{s.Of}, nil
 	}
+	s.say("listing the repositories of %s", s.Of)
 	list := func(page int) ([]*api.Repository, *api.Response, error) {
 		return s.Client.Repositories.ListByOrg(ctx, s.Of, &api.RepositoryListByOrgOptions{ListOptions: api.ListOptions{Page: page, PerPage: perPage}})
 	}
@@ -220,11 +223,39 @@ func gone(err error) bool { return statusOf(err) == http.StatusNotFound }
 // hidden reports whether GitHub has nothing to show to this token. A limit, which has the same status, is another error.
 func hidden(err error) bool { return gone(err) || statusOf(err) == http.StatusForbidden }
 
+// RefusedError is an answer of GitHub that is no success.
+type RefusedError struct {
+	// Status is that of HTTP, and Message what GitHub says beside it; empty: nothing.
+	Status  int
+	Message string
+}
+
+func (e *RefusedError) Error() string {
+	text := fmt.Sprintf("GitHub answers %d %s", e.Status, http.StatusText(e.Status))
+	if e.Message == "" {
+		return strings.TrimSpace(text)
+	}
+	return fmt.Sprintf("%s: %.200s", strings.TrimSpace(text), e.Message)
+}
+
+// forPeople is an error of a call without the address and the JSON of the answer.
+func forPeople(err error) error {
+	var answered *api.ErrorResponse
+	var here *refusal
+	switch {
+	case errors.As(err, &here):
+		return here
+	case errors.As(err, &answered):
+		return &RefusedError{answered.Response.StatusCode, answered.Message}
+	}
+	return err
+}
+
 // statusOf is that of GitHub's refusal; 0: the error is none.
 func statusOf(err error) int {
-	var refused *api.ErrorResponse
-	if errors.As(err, &refused) {
-		return refused.Response.StatusCode
+	var refused *RefusedError
+	if errors.As(forPeople(err), &refused) {
+		return refused.Status
 	}
 	return 0
 }

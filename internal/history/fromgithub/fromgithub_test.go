@@ -181,7 +181,7 @@ func (w *world) read(s *fromgithub.Source) history.History {
 	if err := s.Read(w.t.Context()); err != nil {
 		w.t.Fatal(err)
 	}
-	h, err := s.Rows.History()
+	h, err := s.Rows.History(time.Time{})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -268,11 +268,91 @@ func TestAFileOfSomethingElse(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := fromgithub.OpenRows(path); err == nil || !strings.Contains(err.Error(), "something else") {
+		if _, err := fromgithub.OpenRows(path, "acme"); err == nil || !strings.Contains(err.Error(), "something else") {
 			t.Errorf("%q was taken: %v", text, err)
 		}
 		if left, err := os.ReadFile(path); err != nil || string(left) != text {
 			t.Errorf("%q was changed to %q, %v", text, left, err)
+		}
+	}
+}
+
+// TestAFileOfOthers: a file with jobs of another owner or repository stays as it is, and one of an owner has all of its repositories.
+func TestAFileOfOthers(t *testing.T) {
+	t.Parallel()
+	const rows = "repository,labels,created_at,started_at,completed_at,run_id,job_id\nAcme/App,,,,,7,1\nacme/lib,,,,,8,2\n"
+	for of, wrong := range map[string]string{
+		"acme": "", "ACME": "", "acme/app": "has jobs of acme/lib, and these are of acme/app", "other": "has jobs of acme/lib, and these are of other",
+	} {
+		path := filepath.Join(t.TempDir(), "file")
+		if err := os.WriteFile(path, []byte(rows), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		opened, err := fromgithub.OpenRows(path, of)
+		if err == nil {
+			err = opened.Close()
+		}
+		if wrong == "" && err != nil || wrong != "" && (err == nil || !strings.Contains(err.Error(), wrong)) {
+			t.Errorf("of %s: the error is %v, want %q", of, err, wrong)
+		}
+		if left, err := os.ReadFile(path); err != nil || string(left) != rows {
+			t.Errorf("of %s: the file is %q, %v", of, left, err)
+		}
+	}
+}
+
+// TestALaterSince: a file keeps what an earlier reading has read, and the history has what was created since the day that is asked for.
+func TestALaterSince(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.runner("acme/app")
+	w.ran(r, "acme/app", time.Second, time.Minute)
+	path := filepath.Join(t.TempDir(), "jobs.csv")
+	w.saved(path)
+	w.advance(time.Hour)
+	later := w.now()
+	w.ran(r, "acme/app", time.Second, time.Minute)
+	if h := w.saved(path); len(h.Jobs) != 2 {
+		t.Errorf("%d jobs, want both", len(h.Jobs))
+	}
+	rows, err := fromgithub.OpenRows(path, "acme/app")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	if h, err := rows.History(later); err != nil || len(h.Jobs) != 1 || h.Jobs[0].Created.Before(later) {
+		t.Errorf("%+v, %v; want the later job", h.Jobs, err)
+	}
+}
+
+// TestErrorsAreForPeople: an error of GitHub's has its status and what it says, without the address, and progress says what is tried again.
+func TestErrorsAreForPeople(t *testing.T) {
+	t.Parallel()
+	for status, want := range map[int]string{
+		http.StatusUnauthorized: "GitHub answers 401 Unauthorized: Bad credentials", http.StatusBadGateway: "GitHub answers 502 Bad Gateway: Bad credentials",
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(status)
+			fmt.Fprint(w, `{"message": "Bad credentials"}`)
+		}))
+		defer server.Close()
+		c, err := fromgithub.NewClient(server.URL, "t", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said []string
+		s := &fromgithub.Source{
+			Client: c, Of: "acme", Since: noon, Until: noon, Rows: fromgithub.InMemory(), Now: func() time.Time { return noon },
+			Progress: func(what string) { said = append(said, what) }, Sleep: func(context.Context, time.Duration) error { return nil },
+		}
+		err = s.Read(t.Context())
+		var refused *fromgithub.RefusedError
+		if !errors.As(err, &refused) || refused.Status != status || err.Error() != "list the repositories of acme: "+want {
+			t.Errorf("the error is %v, want %s", err, want)
+		}
+		if tries := strings.Count(strings.Join(said, "\n"), "trying again in "); (tries > 0) != (status >= 500) || said[0] != "listing the repositories of acme" {
+			t.Errorf("it said %q", said)
 		}
 	}
 }
@@ -285,7 +365,7 @@ func TestTwoReadings(t *testing.T) {
 	var both [2]*fromgithub.Source
 	for i, of := range []string{"acme/app", "acme/lib"} {
 		w.ran(w.runner(of), of, time.Second, time.Minute)
-		rows, err := fromgithub.OpenRows(path)
+		rows, err := fromgithub.OpenRows(path, of)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -301,7 +381,7 @@ func TestTwoReadings(t *testing.T) {
 // saved reads the jobs of acme/app, with rows in a file.
 func (w *world) saved(path string) history.History {
 	w.t.Helper()
-	rows, err := fromgithub.OpenRows(path)
+	rows, err := fromgithub.OpenRows(path, "acme/app")
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -495,7 +575,7 @@ func answered(t *testing.T, end string, answer func(rw http.ResponseWriter, call
 	if err := s.Read(t.Context()); err != nil {
 		return w, history.History{}, err
 	}
-	h, err := s.Rows.History()
+	h, err := s.Rows.History(time.Time{})
 	return w, h, err
 }
 
@@ -596,11 +676,12 @@ func TestANameThatIsNone(t *testing.T) {
 	}
 }
 
-// TestURLs: a token goes over https, or stays on this machine.
+// TestURLs: a token goes over https, or stays on this machine. Errors of calls have the URL, so no password is in it, and none in the error here.
 func TestURLs(t *testing.T) {
 	t.Parallel()
 	for raw, good := range map[string]bool{
 		"": true, "https://github.example/api/v3": true, "http://127.0.0.1:1": true, "http://github.example": false, "https://a b": false,
+		"https://user:secret@github.example/api/v3": false, "http://secret@127.0.0.1:1": false,
 	} {
 		if _, err := fromgithub.NewClient(raw, "secret-token", nil); (err == nil) != good || err != nil && strings.Contains(err.Error(), "secret") {
 			t.Errorf("%q: %v", raw, err)

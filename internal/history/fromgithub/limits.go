@@ -26,9 +26,10 @@ func (s *Source) call(ctx context.Context, do func() (*api.Response, error)) (ne
 		case limited:
 			try--
 		case !passes(err) || try == tries:
-			return 0, err
+			return 0, forPeople(err)
 		default:
 			pause, wait = wait, 2*wait
+			s.say("%v; trying again in %s", forPeople(err), pause)
 		}
 		if err := s.Sleep(ctx, pause); err != nil {
 			return 0, err

@@ -7,7 +7,10 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/remuda-ci/remuda/internal/history"
 )
@@ -27,8 +30,9 @@ func InMemory() *Rows {
 	return r
 }
 
-// OpenRows opens a file, to go on after what is in it, or makes it. Two readings at once keep all that either reads.
-func OpenRows(path string) (*Rows, error) {
+// OpenRows opens a file for the jobs of an owner or a repository, to go on after what is in it, or makes it. Two readings at once keep all that
+// either reads. A file with jobs of others stays as it is.
+func OpenRows(path, of string) (*Rows, error) {
 	r := &Rows{runs: map[int64]bool{}}
 	before, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -39,7 +43,7 @@ func OpenRows(path string) (*Rows, error) {
 	}
 	whole := before[:bytes.LastIndexByte(before, '\n')+1] // a line that was cut off has no end
 	if len(whole) > 0 {
-		if err := r.note(path, whole); err != nil {
+		if err := r.note(path, whole, of); err != nil {
 			return nil, err
 		}
 	}
@@ -66,9 +70,12 @@ func savedJobs(file []byte) bool {
 }
 
 // note notes the runs that saved rows have, but the last one, which may lack jobs.
-func (r *Rows) note(path string, rows []byte) error {
-	last := int64(0)
-	return history.Each(path, bytes.NewReader(rows), func(j history.Job) {
+func (r *Rows) note(path string, rows []byte, of string) error {
+	last, other := int64(0), ""
+	err := history.Each(path, bytes.NewReader(rows), func(j history.Job) {
+		if owner, _, _ := strings.Cut(j.Repository, "/"); !strings.EqualFold(j.Repository, of) && !strings.EqualFold(owner, of) {
+			other = j.Repository
+		}
 		id, err := strconv.ParseInt(j.RunID, 10, 64)
 		if err != nil || id == last {
 			return
@@ -78,6 +85,10 @@ func (r *Rows) note(path string, rows []byte) error {
 		}
 		last = id
 	})
+	if err == nil && other != "" {
+		return fmt.Errorf("save jobs: %s has jobs of %s, and these are of %s; name another file", path, other, of)
+	}
+	return err
 }
 
 func (r *Rows) has(run int64) bool { return r.runs[run] }
@@ -99,15 +110,17 @@ func (r *Rows) add(run int64, jobs []history.Job) error {
 	return nil
 }
 
-// History is what was read, with what an earlier reading has kept.
-func (r *Rows) History() (history.History, error) {
+// History is what was read, with what an earlier reading has kept, of jobs that were created since a time.
+func (r *Rows) History(since time.Time) (h history.History, err error) {
 	if r.file == nil {
 		return history.Read("GitHub", &r.all)
 	}
 	if _, err := r.file.Seek(0, io.SeekStart); err != nil {
-		return history.History{}, fmt.Errorf("read saved jobs: %w", err)
+		return h, fmt.Errorf("read saved jobs: %w", err)
 	}
-	return history.Read(r.file.Name(), r.file)
+	h, err = history.Read(r.file.Name(), r.file)
+	h.Jobs = slices.DeleteFunc(h.Jobs, func(j history.Job) bool { return j.Created.Before(since) })
+	return h, err
 }
 
 // Close closes the file.

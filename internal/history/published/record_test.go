@@ -107,12 +107,13 @@ func TestDownloadsThatFail(t *testing.T) {
 		answer http.HandlerFunc
 		want   string
 	}{
-		"not there":      {http.NotFound, "the server says 404 Not Found: the repository, or this commit of it, is not public anymore; a copy of the file still does (make months FROM=DIR)"},
-		"not now":        {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }, "the server says 503 Service Unavailable; try again later"},
-		"another file":   {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, strings.ToUpper(whole)) }, "its SHA-256 is "},
-		"too large":      {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, whole+"x") }, fmt.Sprintf("it has more than its %d bytes, so it is not the file that was pinned", len(whole))},
-		"much too large": {endless, fmt.Sprintf("it has more than its %d bytes, so it is not the file that was pinned", len(whole))},
-		"too small":      {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, later) }, fmt.Sprintf("it ends after %d of %d bytes; try again", len(later), len(whole))},
+		"not there":        {http.NotFound, "the server says 404 Not Found: the repository, or this commit of it, is not public anymore; a copy of the file still does (make months FROM=DIR)"},
+		"not now":          {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }, "the server says 503 Service Unavailable; try again later"},
+		"a strange status": {strange, "the server says 500 Internal Server Error; try again later"},
+		"another file":     {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, strings.ToUpper(whole)) }, "its SHA-256 is "},
+		"too large":        {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, whole+"x") }, fmt.Sprintf("it has more than its %d bytes, so it is not the file that was pinned", len(whole))},
+		"much too large":   {endless, fmt.Sprintf("it has more than its %d bytes, so it is not the file that was pinned", len(whole))},
+		"too small":        {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, later) }, fmt.Sprintf("it ends after %d of %d bytes; try again", len(later), len(whole))},
 		"cut off": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", fmt.Sprint(len(whole)))
 			fmt.Fprint(w, later)
@@ -132,6 +133,16 @@ func TestDownloadsThatFail(t *testing.T) {
 			}
 		})
 	}
+}
+
+// strange has a text beside its status that would command a terminal.
+func strange(w http.ResponseWriter, _ *http.Request) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return
+	}
+	defer func() { _ = conn.Close() }()
+	fmt.Fprint(conn, "HTTP/1.1 500 \x1b]0;owned\a\r\nContent-Length: 0\r\n\r\n")
 }
 
 // endless answers for as long as the client listens.

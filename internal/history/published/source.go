@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -45,9 +47,14 @@ func (w web) Open(ctx context.Context, path string) (io.ReadCloser, error) {
 	}
 	_ = response.Body.Close() // it is not read
 	if response.StatusCode == http.StatusNotFound {
-		return nil, fmt.Errorf("the server says %s: the repository, or this commit of it, is not public anymore; a copy of the file still does (make months FROM=DIR)", response.Status)
+		return nil, fmt.Errorf("the server says %s: the repository, or this commit of it, is not public anymore; a copy of the file still does (make months FROM=DIR)", statusText(response.StatusCode))
 	}
-	return nil, fmt.Errorf("the server says %s; try again later", response.Status)
+	return nil, fmt.Errorf("the server says %s; try again later", statusText(response.StatusCode))
+}
+
+// statusText is a status as HTTP names it. What a server writes beside the number may be anything.
+func statusText(code int) string {
+	return strings.TrimSpace(strconv.Itoa(code) + " " + http.StatusText(code))
 }
 
 // unwrapped is the error of a request without the address, which is said already.
