@@ -2,8 +2,10 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -14,20 +16,14 @@ import (
 )
 
 func main() {
-	var o options
-	flag.Uint64Var(&o.seed, "seed", 0, "live this one life and show its trace (0: many)")
-	flag.Uint64Var(&o.first, "first", 1, "the first seed of many")
-	flag.BoolVar(&o.fresh, "new", false, "take the first seed from the clock, so that the lives are others than before")
-	flag.IntVar(&o.seeds, "seeds", 200, "how many lives")
-	flag.IntVar(&o.hosts, "hosts", 0, "about how many machines live at once (0: 6)")
-	flag.Float64Var(&o.hours, "hours", 0, "virtual hours of faults in each life (0: a third of one)")
-	flag.IntVar(&o.keep, "keep", 0, "how many events of a trace to show (0: 200)")
-	flag.BoolVar(&o.log, "log", false, "show the log lines of the daemons in the trace")
-	flag.BoolVar(&o.coverage, "coverage", false, "say how often each fault and action occurred")
-	flag.StringVar(&o.explore, "explore", "", "explore bounds instead: small, large, or those of one name")
-	flag.StringVar(&o.story, "story", "", "play the story in this file instead, and print it: see internal/sim/testdata/stories")
-	flag.Parse()
-	if !run(o) {
+	o, err := parse(os.Args[1:], os.Stderr)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "sim:", err)
+		os.Exit(1)
+	case !run(o):
 		os.Exit(1)
 	}
 }
@@ -44,9 +40,67 @@ type options struct {
 	story         string
 }
 
+// parse reads the arguments and refuses those with which nothing, or something else, would be tried.
+func parse(args []string, stderr io.Writer) (options, error) {
+	var o options
+	flags := flag.NewFlagSet("sim", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.Uint64Var(&o.seed, "seed", 0, "live this one life and show its trace; left out: many")
+	flags.Uint64Var(&o.first, "first", 1, "the first seed of many")
+	flags.BoolVar(&o.fresh, "new", false, "take the first seed from the clock, so that the lives are others than before")
+	flags.IntVar(&o.seeds, "seeds", 200, "how many lives")
+	flags.IntVar(&o.hosts, "hosts", 0, "about how many machines live at once; left out: 6")
+	flags.Float64Var(&o.hours, "hours", 0, "virtual hours of faults in each life; left out: a third of one")
+	flags.IntVar(&o.keep, "keep", 0, "how many events of a trace to show; left out: 200")
+	flags.BoolVar(&o.log, "log", false, "show the log lines of the daemons in the trace")
+	flags.BoolVar(&o.coverage, "coverage", false, "say how often each fault and action occurred")
+	flags.StringVar(&o.explore, "explore", "", "explore bounds instead: small, large, or those of one name")
+	flags.StringVar(&o.story, "story", "", "play the story in this file instead, and print it: see internal/sim/testdata/stories")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	if flags.NArg() > 0 {
+		return o, fmt.Errorf("%q is no flag, and there are no other arguments", flags.Arg(0))
+	}
+	return o, o.check(flags)
+}
+
+// maxHours is far above any use. Much more would be no time.Duration.
+const maxHours = 1_000_000
+
+// check looks only at the flags that were set: a zero that was left out is a default.
+func (o options) check(flags *flag.FlagSet) error {
+	valid := map[string]struct {
+		ok   bool
+		want string
+	}{
+		"seed":    {o.seed > 0, "a seed is at least 1"},
+		"first":   {o.first > 0, "a seed is at least 1"},
+		"seeds":   {o.seeds > 0, "without a life nothing is tried: it is at least 1"},
+		"hosts":   {o.hosts > 0, "a life has at least 1 host"},
+		"hours":   {o.hours <= maxHours && o.chaos() > 0, fmt.Sprintf("faults need a time above 0, of at most %d hours", maxHours)},
+		"keep":    {o.keep > 0, "a trace shows at least 1 event"},
+		"explore": {o.explore != "", "name bounds: small, large, or one of them"},
+		"story":   {o.story != "", "name the file of a story"},
+	}
+	var wrong []error
+	flags.Visit(func(f *flag.Flag) {
+		if v, ok := valid[f.Name]; ok && !v.ok {
+			wrong = append(wrong, fmt.Errorf("-%s=%s: %s", f.Name, f.Value, v.want))
+		}
+	})
+	if o.seed != 0 && o.fresh {
+		wrong = append(wrong, errors.New("-seed names one life and -new takes others: give one of them"))
+	}
+	return errors.Join(wrong...)
+}
+
+// chaos is how long faults strike.
+func (o options) chaos() time.Duration { return time.Duration(o.hours * float64(time.Hour)) }
+
 func (o options) config(seed uint64) sim.Config {
 	return sim.Config{
-		Seed: seed, Hosts: o.hosts, Chaos: time.Duration(o.hours * float64(time.Hour)), Log: o.log, Keep: o.keep,
+		Seed: seed, Hosts: o.hosts, Chaos: o.chaos(), Log: o.log, Keep: o.keep,
 	}
 }
 
