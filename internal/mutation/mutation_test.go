@@ -103,6 +103,45 @@ func TestSample(t *testing.T) {
 	}
 }
 
+// TestNothingToTry: a run that tries no mutant is an error that says what to look at, and not a score.
+func TestNothingToTry(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		options mutation.Options
+		in      string // "": the package itself
+		want    string
+	}{
+		"no mutant matches": {
+			options: mutation.Options{Match: regexp.MustCompile("another.go")},
+			want:    `.: no mutant to try: look at MATCH, since "another.go" matches none of the `,
+		},
+		"a package without code": {in: "./caller", want: "./caller: no mutant to try: look at PACKAGES, since their code has nothing to change"},
+		"no test runs": {
+			options: mutation.Options{Skip: regexp.MustCompile(".")},
+			want:    `.: no test to try mutants with: look at SKIP, since "." matches all, and at PACKAGES and TESTS`,
+		},
+		"no test passes": {
+			options: mutation.Options{Skip: regexp.MustCompile("^Test[^T]")},
+			want:    ".: no test to try mutants with: those that run fail without a mutant:\nexample.com/small TestThatFailsAnyway",
+		},
+		"no tests":                {in: "./untested", want: "./untested: no test to try mutants with: look at PACKAGES and TESTS, since none of them has one"},
+		"a sample of less than 0": {options: mutation.Options{Sample: -1}, want: "a sample of -1 mutants: it is at least 1, or 0 for all"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testrun.Fresh()
+			o := small(c.options)
+			if c.in != "" {
+				o.Patterns = []string{c.in}
+			}
+			report, err := mutation.Run(t.Context(), o)
+			if report != nil || err == nil || !strings.HasPrefix(err.Error(), c.want) {
+				t.Errorf("report %v, error %v; want %s", report, err, c.want)
+			}
+		})
+	}
+}
+
 func TestEquivalents(t *testing.T) {
 	t.Parallel()
 	const same = "small.go: Same: s = fmt.Sprint(s) -> removed"

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -41,9 +42,12 @@ type Options struct {
 // jobs is how many test binaries run at once.
 const jobs = 2
 
-// Run tries mutants. When its context ends, it returns the results that there are, and the context's error.
+// Run tries mutants. When its context ends, it returns the results that there are, and the context's error. It is an error if there is nothing to try.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	begin := time.Now()
+	if o.Sample < 0 {
+		return nil, fmt.Errorf("a sample of %d mutants: it is at least 1, or 0 for all", o.Sample)
+	}
 	scratch, err := os.MkdirTemp("", "mutation-")
 	if err != nil {
 		return nil, err
@@ -58,7 +62,11 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	report := &Report{Found: len(o.matching(all)), Sample: o.Sample, Seed: o.Seed}
+	matching := o.matching(all)
+	if len(matching) == 0 {
+		return nil, o.noMutant(all)
+	}
+	report := &Report{Found: len(matching), Sample: o.Sample, Seed: o.Seed}
 	same, err := apply(o.Equivalents, t, all)
 	if err != nil {
 		return nil, err
@@ -67,7 +75,10 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	tried := sample(o.matching(all), o.Sample, o.Seed)
+	if len(tests) == 0 {
+		return nil, o.noTest(report.LeftOut)
+	}
+	tried := sample(matching, o.Sample, o.Seed)
 	fmt.Fprintf(o.Progress, "%d of %d mutants, %d tests\n", len(tried), len(all), len(tests))
 	results := make([]Result, len(tried))
 	each(len(tried), func(i int) {
@@ -93,6 +104,29 @@ func (o Options) matching(all []Mutant) []Mutant {
 		return all
 	}
 	return slices.DeleteFunc(slices.Clone(all), func(m Mutant) bool { return !o.Match.MatchString(m.Change()) })
+}
+
+// noMutant says why there is no mutant to try. A report of none would read as if the tests had found all of them.
+func (o Options) noMutant(all []Mutant) error {
+	packages := strings.Join(o.Patterns, " ")
+	if len(all) == 0 {
+		return fmt.Errorf("%s: no mutant to try: look at PACKAGES, since their code has nothing to change", packages)
+	}
+	return fmt.Errorf("%s: no mutant to try: look at MATCH, since %q matches none of the %d, the first of them being\n%s",
+		packages, o.Match, len(all), all[0].Change())
+}
+
+// noTest says why there is no test to try mutants with.
+func (o Options) noTest(failed []string) error {
+	packages := strings.Join(slices.Concat(o.Patterns, o.Tests), " ")
+	switch {
+	case len(failed) > 0:
+		return fmt.Errorf("%s: no test to try mutants with: those that run fail without a mutant:\n%s", packages, strings.Join(failed, "\n"))
+	case o.Skip != nil:
+		return fmt.Errorf("%s: no test to try mutants with: look at SKIP, since %q matches all, and at PACKAGES and TESTS", packages, o.Skip)
+	default:
+		return fmt.Errorf("%s: no test to try mutants with: look at PACKAGES and TESTS, since none of them has one", packages)
+	}
 }
 
 // sample are n of the mutants, in the order in which the seed draws them: the first of them are a smaller sample.
