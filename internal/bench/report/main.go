@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"slices"
@@ -17,13 +18,13 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil {
+	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "report:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, args []string) error {
+func run(ctx context.Context, args []string, stdout io.Writer) error {
 	flags := flag.NewFlagSet("report", flag.ContinueOnError)
 	path := flags.String("page", "docs/performance.md", "the page to write")
 	only := flags.String("parts", "", "the parts to measure, with commas; empty: all")
@@ -37,7 +38,7 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	if *from != "" {
-		return fill(*path, *from, chosen)
+		return fill(*path, *from, chosen, stdout)
 	}
 	var failed []error
 	for _, p := range chosen {
@@ -48,7 +49,7 @@ func run(ctx context.Context, args []string) error {
 			if found, missing = p.measure(ctx); missing != nil {
 				failed = append(failed, fmt.Errorf("measure %s: %w", p.name, missing))
 			}
-			fmt.Printf("%s took %s\n", p.name, time.Since(began).Round(time.Second))
+			fmt.Fprintf(stdout, "%s took %s\n", p.name, time.Since(began).Round(time.Second))
 		}
 		if ctx.Err() != nil { // this part and the rest stay as they are
 			return context.Cause(ctx)
@@ -57,11 +58,11 @@ func run(ctx context.Context, args []string) error {
 			return err
 		}
 	}
-	return errors.Join(append(failed, write(*path, "machine", machine()))...)
+	return errors.Join(append(failed, finish(*path, stdout))...)
 }
 
 // fill writes parts of benchmarks that ran already into the page, and prints their tables.
-func fill(path, from string, chosen []part) error {
+func fill(path, from string, chosen []part, stdout io.Writer) error {
 	out, err := os.Open(from)
 	if err != nil {
 		return fmt.Errorf("read benchmarks: %w", err)
@@ -76,9 +77,18 @@ func fill(path, from string, chosen []part) error {
 		if err := write(path, p.name, text); err != nil {
 			return err
 		}
-		fmt.Printf("%s\n%s\n", p.title, aligned(text))
+		fmt.Fprintf(stdout, "%s\n%s\n", p.title, aligned(text))
 	}
-	return write(path, "machine", machine())
+	return finish(path, stdout)
+}
+
+// finish writes on what was measured, and says where all of it is.
+func finish(path string, stdout io.Writer) error {
+	if err := write(path, "machine", machine()); err != nil {
+		return err
+	}
+	fmt.Fprintln(stdout, "wrote", path)
+	return nil
 }
 
 // write puts what was found into the page. It is done after each part, so that an interruption loses only one.
@@ -106,9 +116,16 @@ func choose(names string) ([]part, error) {
 	for _, name := range strings.Split(names, ",") {
 		i := slices.IndexFunc(parts, func(p part) bool { return p.name == name })
 		if i < 0 {
-			return nil, fmt.Errorf("there is no part %q", name)
+			return nil, fmt.Errorf("there is no part %q; there are %s", name, strings.Join(partNames(), ", "))
 		}
 		chosen = append(chosen, parts[i])
 	}
 	return chosen, nil
+}
+
+func partNames() (names []string) {
+	for _, p := range parts {
+		names = append(names, p.name)
+	}
+	return names
 }

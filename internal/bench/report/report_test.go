@@ -1,7 +1,9 @@
 package main
 
 import (
+	"io"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -70,8 +72,28 @@ PASS
 	if err != nil || strings.Contains(replaced, "old") || !strings.HasSuffix(replaced, ends("callers")+"\nb\n") {
 		t.Errorf("got %q, %v", replaced, err)
 	}
-	if _, err := choose("callers,none"); err == nil {
-		t.Error("a part that there is not was chosen")
+}
+
+// TestRun: it says which page it wrote, and a name that is none gets all that there are.
+func TestRun(t *testing.T) {
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "page.md")
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	if err := run(t.Context(), []string{"-text", "-page", path, "-parts", "start"}, &out); err != nil || out.String() != "wrote "+path+"\n" {
+		t.Errorf("printed %q, %v; want the page", &out, err)
+	}
+	if written, err := os.ReadFile(path); err != nil || string(written) == string(text) {
+		t.Errorf("the page is as before (%v)", err)
+	}
+	err = run(t.Context(), []string{"-page", path, "-parts", "callers,none"}, io.Discard)
+	if want := `there is no part "none"; there are limits, callers, dynamodb, growth, `; err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("the error is %v, want %s", err, want)
 	}
 }
 

@@ -92,6 +92,9 @@ func (o options) check(flags *flag.FlagSet) error {
 	if o.seed != 0 && o.fresh {
 		wrong = append(wrong, errors.New("-seed names one life and -new takes others: give one of them"))
 	}
+	if o.explore != "" && len(bounds(o.explore)) == 0 {
+		wrong = append(wrong, fmt.Errorf("there are no bounds %q; there are small, large, or one of them alone:\n  %s", o.explore, strings.Join(boundNames(), "\n  ")))
+	}
 	return errors.Join(wrong...)
 }
 
@@ -176,14 +179,17 @@ func bounds(name string) []explore.Bounds {
 	return slices.DeleteFunc(one, func(b explore.Bounds) bool { return b.Name != name })
 }
 
+// boundNames has a line for each: names have commas.
+func boundNames() (names []string) {
+	for _, b := range slices.Concat(explore.Small, explore.Large) {
+		names = append(names, b.Name)
+	}
+	return names
+}
+
 // exploreAll visits every state within each of the bounds.
 func exploreAll(name string) bool {
-	all := bounds(name)
-	if len(all) == 0 {
-		fmt.Printf("there are no bounds %q\n", name)
-		return false
-	}
-	for _, b := range all {
+	for _, b := range bounds(name) {
 		began, told := time.Now(), time.Now()
 		r := explore.Explore(b, 0, func(r explore.Report) {
 			if time.Since(told) > 10*time.Second {

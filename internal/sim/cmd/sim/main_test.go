@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/sim"
+	"github.com/remuda-ci/remuda/internal/sim/explore"
 )
 
 // TestRefused: arguments with which nothing would be tried, or something else than was asked for, must not end in "all rules held".
@@ -41,6 +42,25 @@ func TestRefused(t *testing.T) {
 		}
 		if err == nil || want == "" || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: the error is %v, want %s", args, err, want)
+		}
+	}
+}
+
+// TestBounds: a name that is none gets all that there are, and the program takes each of them.
+func TestBounds(t *testing.T) {
+	t.Parallel()
+	_, err := parse([]string{"-explore=nope"}, io.Discard)
+	head := "there are no bounds \"nope\"; there are small, large, or one of them alone:\n  "
+	if err == nil || !strings.HasPrefix(err.Error(), head) {
+		t.Fatalf("the error is %v, want %s", err, head)
+	}
+	names := strings.Split(strings.TrimPrefix(err.Error(), head), "\n  ")
+	if want := len(explore.Small) + len(explore.Large); len(names) != want {
+		t.Errorf("%d names, want %d", len(names), want)
+	}
+	for _, name := range append(names, "small", "large") {
+		if _, err := parse([]string{"-explore", name}, io.Discard); err != nil {
+			t.Error(err)
 		}
 	}
 }
