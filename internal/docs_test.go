@@ -238,6 +238,20 @@ func TestRecipes(t *testing.T) {
 	}
 }
 
+var warmJob = regexp.MustCompile(`(?m)^\| warm: claim, run, release \| (\$[0-9.]+) \|$`)
+
+// TestTheCostOfAJob checks that docs/comparison.md has the figure of docs/cost.md, which a test counts.
+func TestTheCostOfAJob(t *testing.T) {
+	all := pages(t)
+	m := warmJob.FindStringSubmatch(all["docs/cost.md"])
+	if m == nil {
+		t.Fatal("docs/cost.md has no row of a warm job")
+	}
+	if want := m[1] + " for a warm job of ten minutes"; !strings.Contains(all["docs/comparison.md"], want) {
+		t.Errorf("docs/comparison.md does not say %q", want)
+	}
+}
+
 var quotedCode = regexp.MustCompile("`([a-z_]+)`")
 
 // TestReasonCodes checks that docs/interfaces.md has each reason code of internal/lifecycle, and no other.
