@@ -82,7 +82,7 @@ func fill(path, from string, chosen []part, stdout io.Writer) error {
 	return finish(path, stdout)
 }
 
-// finish writes on what was measured, and says where all of it is.
+// finish writes the machine that was measured into the page, and says which page it is.
 func finish(path string, stdout io.Writer) error {
 	if err := write(path, "machine", machine()); err != nil {
 		return err
