@@ -40,6 +40,9 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	if *from != "" {
 		return fill(*path, *from, chosen, stdout)
 	}
+	if i := slices.IndexFunc(chosen, func(p part) bool { return p.beside != nil }); i >= 0 && !*text {
+		return fmt.Errorf("the part %s needs other tools: `ONLY='%s' make peers` measures it", chosen[i].name, chosen[i].beside.only)
+	}
 	var failed []error
 	for _, p := range chosen {
 		began := time.Now()

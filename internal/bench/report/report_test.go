@@ -95,6 +95,10 @@ func TestRun(t *testing.T) {
 	if want := `there is no part "none"; there are limits, callers, dynamodb, growth, `; err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("the error is %v, want %s", err, want)
 	}
+	err = run(t.Context(), []string{"-page", path, "-parts", "beside"}, io.Discard)
+	if want := "the part beside needs other tools: `ONLY='Warm|Cold' make peers` measures it"; err == nil || err.Error() != want {
+		t.Errorf("the error is %v, want %s", err, want)
+	}
 }
 
 // besideOutput is what benchmarks of peers print: three runs of one case, and one of another.
