@@ -128,3 +128,24 @@ func TestReplicasAreCounted(t *testing.T) {
 		counts("the store is back", 2, a, b)
 	})
 }
+
+// A replica whose beats stand still is counted for as long as two beats may fail, and not a moment longer.
+func TestAReplicaThatStandsStill(t *testing.T) {
+	s := &countedReplicas{Store: memory.New(time.Now)}
+	now := time.Date(2026, 5, 4, 10, 0, 0, 0, time.UTC)
+	a := &sweeps.Presence{Store: s, Replica: "a", Log: hclog.NewNullLogger()}
+	b := &sweeps.Presence{Store: s, Replica: "b", Log: hclog.NewNullLogger()}
+	const gone = 3*time.Minute + 30*time.Second
+	for _, beat := range []struct {
+		of    *sweeps.Presence
+		after time.Duration
+		count int
+	}{{b, 0, 1}, {a, 0, 2}, {a, gone - 1, 2}, {a, gone, 1}, {b, gone, 2}, {a, gone, 2}, {a, 2*gone - 1, 2}, {a, 2 * gone, 1}} {
+		if err := beat.of.Beat(t.Context(), now.Add(beat.after)); err != nil {
+			t.Fatal(err)
+		}
+		if n := beat.of.Count(); n != beat.count {
+			t.Errorf("after %s %s counts %d replicas, want %d", beat.after, beat.of.Replica, n, beat.count)
+		}
+	}
+}

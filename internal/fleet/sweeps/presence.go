@@ -48,7 +48,9 @@ type Presence struct {
 	ClockOffset func() time.Duration
 	Log         hclog.Logger
 
-	seen  map[string]sighting
+	seen map[string]sighting
+	// beats is how often this replica has beaten. They grow also while others leave it out of the row.
+	beats int64
 	count atomic.Int64
 }
 
@@ -99,8 +101,8 @@ func (p *Presence) Beat(ctx context.Context, now time.Time) error {
 			seen[r.Name] = last
 			return now.Sub(last.at) >= goneAfter
 		})
-		own.Beats++
-		p.seen = seen
+		own.Beats = max(own.Beats, p.beats) + 1
+		p.seen, p.beats = seen, own.Beats
 		p.count.Store(int64(len(alive) + 1))
 		return append(alive, own)
 	})
