@@ -149,3 +149,43 @@ func TestAReplicaThatStandsStill(t *testing.T) {
 		}
 	}
 }
+
+// contendedReplicas is a store to which other replicas write first, so many times.
+type contendedReplicas struct {
+	*memory.Store
+	conflicts int
+}
+
+func (s *contendedReplicas) UpdateReplicas(ctx context.Context, r replicas.Row) (replicas.Row, error) {
+	if s.conflicts--; s.conflicts >= 0 {
+		return r, lifecycle.ErrConflict
+	}
+	return s.Store.UpdateReplicas(ctx, r)
+}
+
+// A beat is written though others write first, at most at its fifth try. It is given up with its context.
+func TestABeatAmongManyReplicas(t *testing.T) {
+	for _, test := range []struct {
+		conflicts int
+		end       time.Duration // of the context
+		want      error
+	}{
+		{conflicts: 4, end: time.Minute},
+		{conflicts: 5, end: time.Minute, want: lifecycle.ErrConflict},
+		{conflicts: 1, end: 1, want: context.DeadlineExceeded},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &contendedReplicas{Store: memory.New(time.Now), conflicts: test.conflicts}
+			p := &sweeps.Presence{Store: s, Replica: "a", Log: hclog.NewNullLogger()}
+			ctx, cancel := context.WithTimeout(t.Context(), test.end)
+			defer cancel()
+			if err := p.Beat(ctx, time.Now()); !errors.Is(err, test.want) {
+				t.Errorf("after %d conflicts: error %v, want %v", test.conflicts, err, test.want)
+			}
+			row, err := s.Replicas(t.Context())
+			if written := len(row.Alive) == 1; err != nil || written != (test.want == nil) {
+				t.Errorf("after %d conflicts: alive are %+v, error %v", test.conflicts, row.Alive, err)
+			}
+		})
+	}
+}
