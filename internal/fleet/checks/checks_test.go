@@ -389,3 +389,25 @@ func TestAReplicaThatBegins(t *testing.T) {
 		t.Errorf("%d refusals were written at once", n)
 	}
 }
+
+// TestRefusedCheckRunsAreLogged: the log says once an hour that GitHub takes no check run, whichever run it is of.
+func TestRefusedCheckRunsAreLogged(t *testing.T) {
+	w := newWorld(t)
+	var logs strings.Builder
+	w.checks.Log = hclog.New(&hclog.LoggerOptions{Output: &logs})
+	refused := func(run string, logged int) {
+		t.Helper()
+		w.hub.err["acme/"+run] = lifecycle.ErrRefused
+		w.refusals = []lifecycle.Event{{Repository: "acme/" + run, RunID: run, Action: lifecycle.ActionRefuseJob}}
+		w.fine(w.sweep())
+		if n := strings.Count(logs.String(), "GitHub takes no check run"); n != logged {
+			t.Errorf("after run %s the log has %d lines, want %d", run, n, logged)
+		}
+	}
+	refused("1", 1)
+	refused("2", 1)
+	w.now = w.now.Add(time.Hour - time.Second)
+	refused("3", 1)
+	w.now = w.now.Add(time.Second)
+	refused("4", 2)
+}
