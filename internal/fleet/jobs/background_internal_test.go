@@ -1,0 +1,47 @@
+package jobs
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/remuda-ci/remuda/internal/fleet/op"
+)
+
+// slow is an operation that takes a minute for its one step.
+type slow struct{ done atomic.Bool }
+
+func (s *slow) Step(context.Context, time.Time) (op.Progress, error) {
+	time.Sleep(time.Minute)
+	s.done.Store(true)
+	return op.Done, nil
+}
+
+// TestBackground: an operation starts if there is a place for it. The end waits for those that run, and none starts after it.
+func TestBackground(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ops := op.NewDriver(nil, hclog.NewNullLogger(), rand.New(rand.NewPCG(1, 1)), nil, nil)
+		b := &background{env: &Jobs{Ops: ops, Log: hclog.NewNullLogger()}, places: make(chan struct{}, 1)}
+		var first, second, third slow
+		if !b.start(t.Context(), "first", &first) || b.start(t.Context(), "second", &second) {
+			t.Error("not one operation runs where one may")
+		}
+		time.Sleep(2 * time.Minute)
+		if !first.done.Load() || !b.start(t.Context(), "second", &second) {
+			t.Error("an operation that ended has left its place taken")
+		}
+		b.stop()
+		if !second.done.Load() {
+			t.Error("the end did not wait for an operation")
+		}
+		if b.start(t.Context(), "third", &third) {
+			t.Error("an operation started after the end")
+		}
+		synctest.Wait()
+	})
+}
