@@ -126,3 +126,25 @@ func TestTheRegisteredMinimumIsRenewed(t *testing.T) {
 		})
 	})
 }
+
+// A job that has begun without its webhook keeps one waiting job back, also while its host is not looked at again: the jobs
+// that are queued after it get one host each.
+func TestALateStartKeepsOneJobBack(t *testing.T) {
+	racepass.CoveredBy(t, "TestJobsOfAPoolAllRun")
+	synctest.Test(t, func(t *testing.T) {
+		w := jobWorld(t, 6)
+		w.hub.lose = func(v lifecycle.Webhook) bool { return v.Action == lifecycle.StatusInProgress }
+		w.live(t, func(ctx context.Context) {
+			w.hub.queue(ctx, poolJob(1, time.Now()), 3*time.Minute)
+			w.until("its host says that it has begun", time.Minute, func() bool {
+				open := w.turns().Open
+				return len(open) == 1 && open[0].Started && !open[0].UnannouncedAt.IsZero()
+			})
+			w.hub.queue(ctx, poolJob(2, time.Now()), 3*time.Minute)
+			time.Sleep(5 * time.Second)
+			if n := w.turns().Assigned; n != 2 {
+				t.Errorf("%d slots for two jobs: %+v", n, w.turns())
+			}
+		})
+	})
+}

@@ -490,3 +490,63 @@ func TestShortJobsPassNobodyOver(t *testing.T) {
 		})
 	})
 }
+
+// An hour after the last news of a job GitHub is asked about it, whether it waits or runs. Nothing is asked about one that is over.
+func TestWhenAJobIsAskedAbout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := jobWorld(t, 1)
+		w.live(t, func(ctx context.Context) {
+			askedAfter := func(news time.Time) {
+				t.Helper()
+				j, err := w.store.Job(ctx, 2)
+				if late := j.DueAt.Sub(news.Add(time.Hour)).Abs(); err != nil || late > 2*time.Second {
+					t.Errorf("the %s job is asked about at %s, %s after its news, error %v", j.State, j.DueAt, j.DueAt.Sub(news), err)
+				}
+			}
+			w.hub.queue(ctx, poolJob(1, time.Now()), 30*time.Minute)
+			w.until("the first job runs", time.Minute, w.ran(1))
+			queued := time.Now()
+			w.hub.queue(ctx, poolJob(2, queued), time.Minute)
+			synctest.Wait()
+			askedAfter(queued)
+			w.until("the second job runs", time.Hour, w.ran(2))
+			time.Sleep(time.Second)
+			askedAfter(time.Now())
+			w.until("all jobs over", 5*time.Minute, w.allOver)
+			time.Sleep(time.Second)
+			if j, err := w.store.Job(ctx, 2); err != nil || j.State != lifecycle.JobDone || !j.DueAt.IsZero() {
+				t.Errorf("the %s job is asked about at %s, error %v", j.State, j.DueAt, err)
+			}
+		})
+	})
+}
+
+// Whether a run is a fork's is asked once, and what is remembered of that is bounded.
+func TestForksAreAskedAboutOnce(t *testing.T) {
+	const remembered = 4096
+	w := jobWorld(t, 1)
+	for n := range remembered + 1 {
+		w.hub.runs[fmt.Sprint(n)] = lifecycle.WorkflowRun{RepositoryID: repositoryID, HeadRepositoryID: int64(repositoryID + n%2)}
+	}
+	ask := func(n, calls int) {
+		t.Helper()
+		fork, err := w.fleet.Fork(t.Context(), repository, fmt.Sprint(n))
+		if want := []policy.Fork{policy.ForkNo, policy.ForkYes}[n%2]; err != nil || fork != want {
+			t.Errorf("run %d: %v, error %v, want %v", n, fork, err, want)
+		}
+		if got := w.hub.calls("WorkflowRun"); got != calls {
+			t.Fatalf("%d questions after that about run %d, want %d", got, n, calls)
+		}
+	}
+	for n := range remembered {
+		ask(n, n+1)
+	}
+	ask(0, remembered)
+	ask(remembered, remembered+1) // one too many, so that all others are forgotten
+	ask(remembered, remembered+1)
+	ask(0, remembered+2)
+	w.hub.runs = nil
+	if fork, err := w.fleet.Fork(t.Context(), repository, "unknown"); fork != policy.ForkUnknown || err != nil {
+		t.Errorf("an unknown run: %v, error %v", fork, err)
+	}
+}
