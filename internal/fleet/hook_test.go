@@ -429,3 +429,87 @@ func TestLabelsOfOthersAreNotProvisioned(t *testing.T) {
 		wantHeard(t, w, "prod-deploy")
 	}, byWebhook(policy.Rule{MaxHosts: 3}))
 }
+
+// A rule that allows fewer hosts than it did holds for a run that is started again. No request is made for more.
+func TestAReRunMayHaveWhatItsRuleAllowsNow(t *testing.T) {
+	inJobWorld(t, func(ctx context.Context, t *testing.T, w *world) {
+		d := demand("5", "q", 3)
+		d.MaxHosts = 3
+		w.mustProvision(ctx, d)
+		w.release(ctx, "5", true)
+		for id := range int64(4) {
+			w.hub.queue(ctx, runJob(id+1, "5", 2), time.Hour)
+			time.Sleep(10 * time.Second)
+		}
+		wantHeard(t, w, "run 5 has 2 hosts, and may have 2")
+		requests, err := w.store.RequestsOfRun(ctx, repository, "5")
+		if err != nil {
+			t.Fatal(err)
+		}
+		again := slices.DeleteFunc(requests, func(q lifecycle.Request) bool { return q.Kind == lifecycle.RequestByCaller })
+		for _, q := range again {
+			if q.MaxHosts != 2 {
+				t.Errorf("request %s may bring the run to %d hosts, want 2", q.RequestID, q.MaxHosts)
+			}
+		}
+		if len(again) != 2 || len(w.serving("5")) != 2 {
+			t.Errorf("%d requests were made and %d hosts serve the run, want 2", len(again), len(w.serving("5")))
+		}
+	}, func(o *fleet.JobOptions) {
+		o.Rules = policy.Rules{{RepositoryID: repositoryID, Repository: repository, MaxHosts: 2}}
+	})
+}
+
+// awayRuns is GitHub as it answers questions about runs with err.
+type awayRuns struct {
+	*hub
+	err error
+}
+
+func (g *awayRuns) WorkflowRun(ctx context.Context, repository, runID string) (lifecycle.WorkflowRun, error) {
+	if g.err != nil {
+		return lifecycle.WorkflowRun{}, g.err
+	}
+	return g.hub.WorkflowRun(ctx, repository, runID)
+}
+
+// The ids by which a rule is found are asked of GitHub for a job that was found in a list. The job waits while GitHub does not
+// answer, and no rule is for a run that GitHub does not know.
+func TestTheIDsOfAFoundJob(t *testing.T) {
+	for name, c := range map[string]struct {
+		err      error
+		reason   string // of its webhook
+		requests int    // once GitHub answers
+	}{
+		"GitHub is away":      {errDown, "", 1},
+		"GitHub knows no run": {lifecycle.ErrNotFound, "not provisioned: no rule with webhook: true is for acme/app", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var runs *awayRuns
+				w := jobWorld(t, 1, byWebhook(policy.Rule{MaxHosts: 3}), func(o *fleet.JobOptions) {
+					runs = &awayRuns{o.GitHub.(*hub), c.err}
+					o.GitHub = runs
+				})
+				ctx := t.Context()
+				w.hub.noDeliveries, w.hub.lose = true, func(lifecycle.Webhook) bool { return true }
+				w.hub.queue(ctx, runJob(1, "5", 1), time.Hour)
+				w.sweepOnce(ctx, w.fleet.NewMissedSweep())
+				sweep := func() {
+					time.Sleep(31 * time.Second)
+					w.sweepOnce(ctx, w.fleet.NewJobSweep())
+				}
+				sweep()
+				if hook, err := w.store.Webhook(ctx, "found-1"); err != nil || hook.Reason != c.reason || hook.DueAt.IsZero() != (c.reason != "") {
+					t.Errorf("the webhook came to %q, due %s, error %v; want %q", hook.Reason, hook.DueAt, err, c.reason)
+				}
+				runs.err = nil
+				sweep()
+				requests, err := w.store.RequestsOfRun(ctx, repository, "5")
+				if err != nil || len(requests) != c.requests {
+					t.Errorf("%d requests, error %v, want %d", len(requests), err, c.requests)
+				}
+			})
+		})
+	}
+}
