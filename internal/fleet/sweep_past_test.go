@@ -8,8 +8,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/delivery"
 	"github.com/remuda-ci/remuda/internal/policy"
 	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
@@ -323,4 +327,244 @@ func TestWhatStaysDueHidesNothing(t *testing.T) {
 			t.Errorf("the host behind is %s: %s", r.State, r.Reason)
 		}
 	})
+}
+
+// damagedJobs is a store that fails with err to write one webhook and to read one job.
+type damagedJobs struct {
+	fleet.JobStore
+	webhook string
+	job     int64
+	err     error
+}
+
+func (d *damagedJobs) CreateWebhook(ctx context.Context, w lifecycle.Webhook) error {
+	if d.err != nil && w.DeliveryID == d.webhook && w.Late {
+		return d.err
+	}
+	return d.JobStore.CreateWebhook(ctx, w)
+}
+
+func (d *damagedJobs) UpdateWebhook(ctx context.Context, w lifecycle.Webhook) (lifecycle.Webhook, error) {
+	if d.err != nil && w.DeliveryID == d.webhook {
+		return w, d.err
+	}
+	return d.JobStore.UpdateWebhook(ctx, w)
+}
+
+func (d *damagedJobs) Job(ctx context.Context, id int64) (lifecycle.Job, error) {
+	if d.err != nil && id == d.job {
+		return lifecycle.Job{}, d.err
+	}
+	return d.JobStore.Job(ctx, id)
+}
+
+// A webhook that can neither be worked on nor be put off keeps no other waiting, unless the store is away.
+func TestAWebhookThatCannotBePutOff(t *testing.T) {
+	for name, test := range map[string]struct {
+		err  error
+		next bool // the next webhook is worked on
+	}{
+		"it is damaged":     {errDamaged, true},
+		"the store is away": {lifecycle.ErrUnavailable, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				rows := &damagedJobs{webhook: "delivery-1", job: 1, err: test.err}
+				w := jobWorld(t, 1, func(o *fleet.JobOptions) { rows.JobStore, o.Store = o.Store, rows })
+				for id := range int64(2) {
+					w.hub.queue(t.Context(), poolJob(id+1, time.Now()), time.Second)
+					time.Sleep(time.Second)
+				}
+				time.Sleep(time.Minute)
+				if err := w.fleet.Drive(t.Context(), w.fleet.NewJobSweep(), 0); !errors.Is(err, test.err) || !strings.Contains(err.Error(), "put off webhook delivery-1") {
+					t.Errorf("the sweep ended with error %v", err)
+				}
+				if _, err := w.store.Job(t.Context(), 2); (err == nil) != test.next {
+					t.Errorf("the job of the next webhook: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// A waiting job whose row cannot be read keeps no other from being found.
+func TestAJobThatCannotBeReadStopsNoSweep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rows := &damagedJobs{job: 1, err: errDamaged}
+		w := jobWorld(t, 1, func(o *fleet.JobOptions) { rows.JobStore, o.Store = o.Store, rows })
+		w.hub.noDeliveries, w.hub.lose = true, func(lifecycle.Webhook) bool { return true }
+		for id := range int64(2) {
+			w.hub.queue(t.Context(), poolJob(id+1, time.Now()), time.Second)
+		}
+		if err := w.fleet.Drive(t.Context(), w.fleet.NewMissedSweep(), 0); !errors.Is(err, errDamaged) || !strings.Contains(err.Error(), "read job 1") {
+			t.Errorf("the sweep ended with error %v", err)
+		}
+		if _, err := w.store.Webhook(t.Context(), "found-2"); err != nil {
+			t.Errorf("the webhook of the other job: %v", err)
+		}
+	})
+}
+
+// askedSince notes from when on the missed deliveries were asked for. It does not give the content of one while unread is set.
+type askedSince struct {
+	*hub
+	since  []time.Time
+	unread bool
+}
+
+func (g *askedSince) MissedDeliveries(ctx context.Context, since time.Time) ([]delivery.Missed, error) {
+	g.since = append(g.since, since)
+	return g.hub.MissedDeliveries(ctx, since)
+}
+
+func (g *askedSince) DeliveryPayload(ctx context.Context, d delivery.Missed) ([]byte, error) {
+	if g.unread {
+		return nil, lifecycle.ErrRefused
+	}
+	return g.hub.DeliveryPayload(ctx, d)
+}
+
+// A missed delivery that could not be taken is asked for again. Once all were taken, only the later ones are asked for.
+func TestAMissedDeliveryThatIsNotTaken(t *testing.T) {
+	const day, overlap = 24 * time.Hour, 10 * time.Minute
+	for name, test := range map[string]struct {
+		fails func(*damagedJobs, *askedSince, bool)
+		err   error
+	}{
+		"it is taken":         {func(*damagedJobs, *askedSince, bool) {}, nil},
+		"it cannot be stored": {func(d *damagedJobs, _ *askedSince, fails bool) { d.err = map[bool]error{true: errDamaged}[fails] }, errDamaged},
+		"it cannot be read":   {func(_ *damagedJobs, g *askedSince, fails bool) { g.unread = fails }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				rows, asked := &damagedJobs{webhook: "delivery-1"}, &askedSince{}
+				w := jobWorld(t, 1, func(o *fleet.JobOptions) {
+					rows.JobStore, asked.hub = o.Store, o.GitHub.(*hub)
+					o.Store, o.GitHub = rows, asked
+				})
+				w.hub.lose = func(lifecycle.Webhook) bool { return true }
+				w.hub.queue(t.Context(), poolJob(1, time.Now()), time.Second)
+				first := time.Now()
+				test.fails(rows, asked, true)
+				if err := w.fleet.Drive(t.Context(), w.fleet.NewMissedSweep(), 0); !errors.Is(err, test.err) {
+					t.Errorf("the first sweep ended with error %v", err)
+				}
+				test.fails(rows, asked, false)
+				for range 2 {
+					time.Sleep(time.Hour)
+					w.sweepOnce(t.Context(), w.fleet.NewMissedSweep())
+				}
+				want := []time.Time{first.Add(-day), first.Add(time.Hour - day), first.Add(time.Hour - overlap)}
+				if name == "it is taken" {
+					want[1] = first.Add(-overlap)
+				}
+				if diff := cmp.Diff(want, asked.since); diff != "" {
+					t.Errorf("deliveries were asked for since (-want +got):\n%s", diff)
+				}
+				if _, err := w.store.Webhook(t.Context(), "delivery-1"); err != nil {
+					t.Errorf("its webhook: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// undescribed is a cloud that answers with err to be asked for machines.
+type undescribed struct {
+	fleet.Compute
+	err error
+}
+
+func (c *undescribed) Describe(ctx context.Context, ids []string) ([]lifecycle.Machine, error) {
+	if c.err != nil {
+		return nil, c.err
+	}
+	return c.Compute.Describe(ctx, ids)
+}
+
+// Machines of terminated hosts are ended though the cloud refuses to describe them. They wait while it does not answer.
+func TestMachinesThatAreNotDescribed(t *testing.T) {
+	refused := errors.New("not authorized to describe")
+	for name, test := range map[string]struct {
+		err, want error
+		machines  int
+		logged    int
+	}{
+		"described":       {nil, nil, 0, 0},
+		"refused":         {refused, nil, 0, 1},
+		"does not answer": {lifecycle.ErrUnavailable, lifecycle.ErrUnavailable, 1, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				logs, cloud := &lockedBuffer{}, &undescribed{}
+				w := newWorld(t, func(o *fleet.Options) {
+					cloud.Compute, o.Compute, o.Log = o.Compute, cloud, hclog.New(&hclog.LoggerOptions{Output: logs})
+				})
+				w.idleHosts(t, repository, "7", 1)
+				time.Sleep(7 * time.Hour)
+				cloud.err = test.err
+				if err := w.fleet.Drive(t.Context(), w.fleet.NewDueSweep(), 0); !errors.Is(err, test.want) {
+					t.Errorf("the sweep ended with error %v, want %v", err, test.want)
+				}
+				if n := w.machines(); n != test.machines {
+					t.Errorf("%d machines are left, want %d", n, test.machines)
+				}
+				if n := strings.Count(logs.String(), "machines not described"); n != test.logged {
+					t.Errorf("the log has %d lines about it, want %d:\n%s", n, test.logged, logs)
+				}
+			})
+		})
+	}
+}
+
+// A terminated host that cannot be written keeps no other from being forgotten, unless the store is away. The sweep says so,
+// except where another replica wrote first.
+func TestATerminatedHostThatCannotBeWritten(t *testing.T) {
+	for name, test := range map[string]struct {
+		err, want error
+		others    bool // the other host is forgotten
+	}{
+		"it is damaged":               {errDamaged, errDamaged, true},
+		"another replica wrote first": {lifecycle.ErrConflict, nil, true},
+		"the store is away":           {lifecycle.ErrUnavailable, lifecycle.ErrUnavailable, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				rows := &unwritable{}
+				w := newWorld(t, func(o *fleet.Options) { rows.Store, o.Store = o.Store, rows })
+				hosts := w.idleHosts(t, repository, "7", 1)
+				time.Sleep(time.Minute)
+				hosts = append(hosts, w.idleHosts(t, "other/app", "8", 1)...)
+				time.Sleep(7 * time.Hour)
+				w.sweepOnce(t.Context(), w.fleet.NewDueSweep())
+				for _, h := range hosts {
+					if r := w.record(h.HostKey); r.State != lifecycle.StateTerminated || r.DueAt.IsZero() {
+						t.Fatalf("host %s is %s and due at %s, want one that is terminated and looked at again", h.InstanceID, r.State, r.DueAt)
+					}
+				}
+				time.Sleep(time.Hour)
+				rows.host, rows.err = hosts[0].HostKey, test.err
+				if err := w.fleet.Drive(t.Context(), w.fleet.NewDueSweep(), 0); !errors.Is(err, test.want) {
+					t.Errorf("the sweep ended with error %v, want %v", err, test.want)
+				}
+				if r := w.record(hosts[1].HostKey); r.DueAt.IsZero() != test.others {
+					t.Errorf("the other host is due at %s", r.DueAt)
+				}
+			})
+		})
+	}
+}
+
+// unwritable answers with err to the write of one host.
+type unwritable struct {
+	fleet.Store
+	host string
+	err  error
+}
+
+func (u *unwritable) UpdateInstance(ctx context.Context, r lifecycle.Record) (lifecycle.Record, error) {
+	if u.err != nil && r.HostKey == u.host {
+		return lifecycle.Record{}, u.err
+	}
+	return u.Store.UpdateInstance(ctx, r)
 }
