@@ -2,6 +2,7 @@ package fleet_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/hashicorp/go-hclog"
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
@@ -401,4 +404,109 @@ func replaceOnce(t *testing.T, at int, dies bool) *fate {
 		t.Errorf("%d machines and registrations %v are left", n, w.github.names())
 	}
 	return f
+}
+
+// deafQueue is a queue of notices that cannot be had.
+type deafQueue struct {
+	fleet.Notices
+	mu    sync.Mutex
+	err   error
+	calls int
+}
+
+func (q *deafQueue) Receive(context.Context) ([]notice.Delivery, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.calls++
+	return nil, q.err
+}
+
+func (q *deafQueue) fail(err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.err = err
+}
+
+// TestNoticesThatAreNotHeardAreLogged: once a minute, and another error at once. They are asked for again every 20 seconds.
+func TestNoticesThatAreNotHeardAreLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		logs, queue := &lockedBuffer{}, &deafQueue{err: errors.New("no such queue")}
+		w := newWorld(t, func(o *fleet.Options) { o.Notices, o.Log = queue, hclog.New(&hclog.LoggerOptions{Output: logs}) })
+		ctx, cancel := context.WithCancel(t.Context())
+		defer synctest.Wait()
+		defer cancel()
+		go w.fleet.Sweep(ctx)
+		synctest.Wait()
+		go w.fleet.HearNotices(ctx)
+		time.Sleep(10 * time.Minute)
+		if n := strings.Count(logs.String(), "no such queue"); n < 7 || n > 10 {
+			t.Errorf("the log has %d lines in ten minutes, want about one a minute", n)
+		}
+		queue.mu.Lock()
+		if n := queue.calls; n < 27 || n > 33 {
+			t.Errorf("%d calls in ten minutes, want about 30", n)
+		}
+		queue.mu.Unlock()
+		queue.fail(errors.New("not authorized"))
+		time.Sleep(23 * time.Second)
+		if n := strings.Count(logs.String(), "not authorized"); n != 1 {
+			t.Errorf("the log has %d lines about another error, want 1", n)
+		}
+	})
+}
+
+// staleRows counts the reads of reports. It loses the ends of hosts, as a store that answers with older rows.
+type staleRows struct {
+	fleet.Store
+	reads, lost int
+}
+
+func (s *staleRows) Reports(ctx context.Context, keys []string) (map[string]lifecycle.Report, error) {
+	s.reads++
+	return s.Store.Reports(ctx, keys)
+}
+
+func (s *staleRows) UpdateInstance(ctx context.Context, r lifecycle.Record) (lifecycle.Record, error) {
+	if r.State == lifecycle.StateTerminated {
+		s.lost++
+		return r, nil
+	}
+	return s.Store.UpdateInstance(ctx, r)
+}
+
+// TestWhatOneNoticeCosts: nothing is read about a machine that is no host of the fleet, and what a notice leads to is bounded.
+func TestWhatOneNoticeCosts(t *testing.T) {
+	for name, test := range map[string]struct {
+		known bool
+		most  int
+	}{
+		"of another machine": {false, 0},
+		"of a host":          {true, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, rows := &announced{}, &staleRows{}
+				w := newWorld(t, func(o *fleet.Options) { rows.Store, o.Store, o.Notices = o.Store, rows, a })
+				id := "i-0123456789abcdef0"
+				if host := w.idleHosts(t, repository, "7", 1)[0]; test.known {
+					id = host.InstanceID
+				}
+				a.say(notice.Interruption, id, time.Now())
+				rows.reads = 0
+				round, done := w.fleet.NewNoticeRound(), false
+				for range 20 {
+					p, err := round.Step(t.Context(), time.Now())
+					if err != nil {
+						t.Fatal(err)
+					}
+					if done = p.Done; done {
+						break
+					}
+				}
+				if !done || a.left() > 0 || rows.reads != test.most || rows.lost != test.most {
+					t.Errorf("done: %t, notices left: %d, reads: %d, ends: %d; want %d reads and ends", done, a.left(), rows.reads, rows.lost, test.most)
+				}
+			})
+		})
+	}
 }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
@@ -115,6 +117,33 @@ func TestAHolderKeepsItsLease(t *testing.T) {
 		defer others.mu.Unlock()
 		if !others.last.IsZero() {
 			t.Errorf("another replica swept at %s", others.last)
+		}
+	})
+}
+
+// dueAway is a store that does not list due hosts.
+type dueAway struct {
+	fleet.Store
+	tries atomic.Int32
+}
+
+func (d *dueAway) DueInstances(context.Context, time.Time, lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error) {
+	d.tries.Add(1)
+	return lifecycle.Page[lifecycle.Record]{}, errDamaged
+}
+
+// TestAFailureNowAndThenIsNoOutage: the pause after a failed sweep grows with the failures in a row, and not with those before the last success.
+func TestAFailureNowAndThenIsNoOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &dueAway{}
+		w := newWorld(t, func(o *fleet.Options) { store.Store, o.Store, o.Timing.Due = o.Store, store, 100*time.Millisecond })
+		ctx, cancel := context.WithCancel(t.Context())
+		defer synctest.Wait()
+		defer cancel()
+		go w.fleet.Sweep(ctx)
+		time.Sleep(time.Minute)
+		if n := store.tries.Load(); n < 500 {
+			t.Errorf("%d tries in a minute, want one for each 100 ms", n)
 		}
 	})
 }
