@@ -75,3 +75,36 @@ func decisionsOf(r *fleet.Refresh) string {
 	}
 	return strings.Join(said, "\n")
 }
+
+// A pool that was full while its breaker was open launches on spot once there is room and the breaker is closed.
+func TestAFullWarmPoolForgetsTheSpotBreaker(t *testing.T) {
+	spot := func(p *fleet.WarmPool) { p.Spec.UsageClass, p.Spec.AllowOnDemand = lifecycle.UsageSpot, true }
+	full := func(p *fleet.Pool) {
+		p.SpotBreaker = policy.SpotBreaker{Interruptions: 3, Within: 10 * time.Minute, Pause: time.Hour}
+		p.Maximum = new(1)
+	}
+	inBubbleOf(t, withWarm(warmPool(1, spot), full), func(ctx context.Context, t *testing.T, w *world) {
+		w.mustProvision(ctx, demand("1", "a", 1))
+		if _, err := w.store.UpdateBreaker(ctx, breaker.Row{Pool: "default", OpenUntil: time.Now().Add(time.Minute)}); err != nil {
+			t.Fatal(err)
+		}
+		w.sweepOnce(ctx, w.fleet.NewWarmSweep())
+		if n := w.machines(); n != 1 {
+			t.Fatalf("%d machines, the test needs a full pool", n)
+		}
+		host := w.records()[0]
+		w.release(ctx, "1", true)
+		if _, err := w.fleet.Terminate(ctx, host.InstanceID, "make room", time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute) // the breaker closes
+		for range 5 {               // the host of the run ends, and its room is given back
+			w.sweepOnce(ctx, w.fleet.NewDueSweep())
+			w.sweepOnce(ctx, w.fleet.NewWarmSweep())
+			time.Sleep(time.Minute)
+		}
+		if idle := w.records(lifecycle.StateIdle); len(idle) != 1 || idle[0].UsageClass != lifecycle.UsageSpot {
+			t.Errorf("hosts: %+v, want one on spot", idle)
+		}
+	})
+}

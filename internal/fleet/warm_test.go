@@ -2,6 +2,7 @@ package fleet_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -484,4 +485,93 @@ func TestWarmHostsOfAFullPool(t *testing.T) {
 			t.Errorf("fresh hosts: %+v, want one on spot in its place", fresh)
 		}
 	})
+}
+
+// What spot lacks is launched on demand by the same sweep, and the next sweep finds nothing to do.
+func TestWarmHostsFallBackInOneSweep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		spot := func(p *fleet.WarmPool) { p.Spec.UsageClass, p.Spec.AllowOnDemand = lifecycle.UsageSpot, true }
+		w := newWorld(t, withWarm(warmPool(3, spot)))
+		for range 2 {
+			w.sweepOnce(t.Context(), w.fleet.NewWarmSweep())
+			if w.machines() != 3 || len(w.records()) != 3 {
+				t.Errorf("%d machines, %d records, want 3", w.machines(), len(w.records()))
+			}
+		}
+	})
+}
+
+// Room that another request takes, once the launch is written down, is not used twice: the launch is given up. While the ledger is away the launch stays.
+func TestWarmLaunchWithoutRoom(t *testing.T) {
+	for name, away := range map[string]bool{"another request takes it": false, "the ledger is away": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ledgers := &awayLedgers{}
+				w := newWorld(t, withWarm(warmPool(2), func(p *fleet.Pool) { p.Maximum = new(2) }), func(o *fleet.Options) { ledgers.GuardStore, o.Guards = o.Guards, ledgers })
+				ctx := t.Context()
+				row := func() *lifecycle.LaunchOrder {
+					q, err := w.store.Request(ctx, warmrequest.Repository, "warm:default", "warm:default")
+					if err != nil && !errors.Is(err, lifecycle.ErrNotFound) {
+						t.Fatal(err)
+					}
+					return q.Launch
+				}
+				sweep := w.fleet.NewWarmSweep()
+				for range 10 {
+					if _, err := sweep.Step(ctx, time.Now()); err != nil {
+						t.Fatal(err)
+					}
+					if row() != nil {
+						break
+					}
+				}
+				if away {
+					ledgers.away = true
+					if _, err := sweep.Step(ctx, time.Now()); !errors.Is(err, lifecycle.ErrUnavailable) || row() == nil {
+						t.Errorf("error %v, and the launch is %+v; want that it waits for the ledger", err, row())
+					}
+					ledgers.away = false
+					w.sweepOnce(ctx, sweep)
+					if n := w.machines(); n != 2 {
+						t.Errorf("%d machines once the ledger is back, want 2", n)
+					}
+					return
+				}
+				taken := ledger.Quota{Name: ofPool}.With(ledger.Reservation{Repository: repository, RunID: "1", RequestID: "a", Launch: 1, Hosts: 1, At: time.Now()})
+				if _, err := w.store.UpdateQuotaLedger(ctx, taken); err != nil {
+					t.Fatal(err)
+				}
+				done := false
+				for range 10 {
+					p, err := sweep.Step(ctx, time.Now())
+					if err != nil {
+						t.Fatal(err)
+					}
+					if done = p.Done; done {
+						break
+					}
+				}
+				if !done || row() != nil || w.machines() != 0 {
+					t.Fatalf("done: %t, launch %+v, %d machines; want that the launch was given up", done, row(), w.machines())
+				}
+				w.sweepOnce(ctx, w.fleet.NewWarmSweep())
+				if n := w.machines(); n != 1 {
+					t.Errorf("%d machines after the next sweep, want one for the room that is left", n)
+				}
+			})
+		})
+	}
+}
+
+// awayLedgers does not answer to the read of a ledger.
+type awayLedgers struct {
+	fleet.GuardStore
+	away bool
+}
+
+func (s *awayLedgers) QuotaLedger(ctx context.Context, name string) (ledger.Quota, error) {
+	if s.away {
+		return ledger.Quota{}, lifecycle.ErrUnavailable
+	}
+	return s.GuardStore.QuotaLedger(ctx, name)
 }
