@@ -463,11 +463,12 @@ func TestAReRunMayHaveWhatItsRuleAllowsNow(t *testing.T) {
 // awayRuns is GitHub as it answers questions about runs with err.
 type awayRuns struct {
 	*hub
-	err error
+	err   error
+	calls int
 }
 
 func (g *awayRuns) WorkflowRun(ctx context.Context, repository, runID string) (lifecycle.WorkflowRun, error) {
-	if g.err != nil {
+	if g.calls++; g.err != nil {
 		return lifecycle.WorkflowRun{}, g.err
 	}
 	return g.hub.WorkflowRun(ctx, repository, runID)
@@ -488,7 +489,7 @@ func TestTheIDsOfAFoundJob(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var runs *awayRuns
 				w := jobWorld(t, 1, byWebhook(policy.Rule{MaxHosts: 3}), func(o *fleet.JobOptions) {
-					runs = &awayRuns{o.GitHub.(*hub), c.err}
+					runs = &awayRuns{hub: o.GitHub.(*hub), err: c.err}
 					o.GitHub = runs
 				})
 				ctx := t.Context()
@@ -510,6 +511,71 @@ func TestTheIDsOfAFoundJob(t *testing.T) {
 					t.Errorf("%d requests, error %v, want %d", len(requests), err, c.requests)
 				}
 			})
+		})
+	}
+}
+
+// A re-run repeats the newest request of the newest attempt, for as many hosts as callers asked for in that attempt.
+func TestWhichRequestIsMadeAgain(t *testing.T) {
+	inJobWorld(t, func(ctx context.Context, t *testing.T, w *world) {
+		for _, d := range []struct {
+			request string
+			attempt int
+			count   int
+		}{{"z", 1, 4}, {"c", 2, 1}, {"a", 2, 1}, {"b", 2, 1}} {
+			of := demand("5", d.request, d.count)
+			of.Spec.RunAttempt, of.Spec.Labels = d.attempt, []string{d.request}
+			w.mustProvision(ctx, of)
+			w.release(ctx, "5", true)
+			time.Sleep(time.Minute)
+		}
+		w.hub.queue(ctx, runJob(1, "5", 1), time.Hour)
+		time.Sleep(10 * time.Second)
+		wantHeard(t, w, "ignored: job 1 is of attempt 1, and attempt 2 has hosts")
+		for id := range int64(5) {
+			w.hub.queue(ctx, runJob(id+2, "5", 2), time.Hour)
+			time.Sleep(10 * time.Second)
+		}
+		wantHeard(t, w, "run 5 has 3 hosts for 6 jobs, and may have 3")
+		hosts := w.serving("5")
+		if len(hosts) != 3 {
+			t.Errorf("%d hosts serve the run, want the 3 that callers asked for in attempt 2", len(hosts))
+		}
+		for _, r := range hosts {
+			if !slices.Equal(r.Labels, []string{"b"}) {
+				t.Errorf("host %s has labels %v, want those of the newest request", r.InstanceID, r.Labels)
+			}
+		}
+	})
+}
+
+// What a rule says first is what its hosts are: its first pool and usage class. Pull requests get spot where the rule says so.
+func TestTheHostsOfARule(t *testing.T) {
+	onDemand, spot := lifecycle.UsageOnDemand, lifecycle.UsageSpot
+	for name, c := range map[string]struct {
+		rule  policy.Rule
+		event string
+		pool  string
+		usage lifecycle.UsageClass
+	}{
+		"of no word":                {policy.Rule{}, "push", "default", onDemand},
+		"the first of each":         {policy.Rule{Pools: []string{"once", "default"}, UsageClasses: []lifecycle.UsageClass{spot, onDemand}}, "push", "once", spot},
+		"spot, for a pull request":  {policy.Rule{SpotForPullRequests: true}, "pull_request", "default", spot},
+		"no spot, for another push": {policy.Rule{SpotForPullRequests: true}, "push", "default", onDemand},
+		"no spot, without a word":   {policy.Rule{}, "pull_request", "default", onDemand},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.rule.MaxHosts = 1
+			inJobWorld(t, func(ctx context.Context, t *testing.T, w *world) {
+				w.hub.runs["5"] = lifecycle.WorkflowRun{
+					RunID: "5", RunAttempt: 1, Repository: repository, RepositoryID: repositoryID, OwnerID: ownerID, HeadRepositoryID: repositoryID, Event: c.event,
+				}
+				w.hub.queue(ctx, runJob(1, "5", 1), time.Hour)
+				time.Sleep(10 * time.Second)
+				if hosts := w.serving("5"); len(hosts) != 1 || hosts[0].Pool != c.pool || hosts[0].UsageClass != c.usage {
+					t.Errorf("hosts: %+v, want one of pool %s on %s: %s", hosts, c.pool, c.usage, w.heard(t))
+				}
+			}, byWebhook(c.rule))
 		})
 	}
 }

@@ -568,3 +568,84 @@ func (u *unwritable) UpdateInstance(ctx context.Context, r lifecycle.Record) (li
 	}
 	return u.Store.UpdateInstance(ctx, r)
 }
+
+// A webhook that GitHub refuses to answer for is tried after pauses that grow with its age, and one that fails otherwise every 30 seconds.
+func TestHowOftenAWebhookIsTried(t *testing.T) {
+	for name, test := range map[string]struct {
+		err         error
+		least, most int
+	}{
+		"refused":       {lifecycle.ErrRefused, 12, 16},
+		"not available": {errDown, 200, 241},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var runs *awayRuns
+				w := jobWorld(t, 1, func(o *fleet.JobOptions) {
+					runs = &awayRuns{hub: o.GitHub.(*hub), err: test.err}
+					o.GitHub = runs
+				})
+				w.hub.queue(t.Context(), poolJob(1, time.Now()), time.Second)
+				for end := time.Now().Add(2 * time.Hour); time.Now().Before(end); time.Sleep(5 * time.Second) {
+					w.sweepOnce(t.Context(), w.fleet.NewJobSweep())
+				}
+				if runs.calls < test.least || runs.calls > test.most {
+					t.Errorf("GitHub was asked %d times in two hours, want %d to %d times", runs.calls, test.least, test.most)
+				}
+			})
+		})
+	}
+}
+
+// A job that GitHub refuses to answer for is over once it has waited for a day. While GitHub is away no other job is asked about.
+func TestJobsThatGitHubDoesNotAnswerFor(t *testing.T) {
+	const day = 24 * time.Hour
+	for name, test := range map[string]struct {
+		err   error
+		calls int
+		over  bool // the one that has waited for a day
+	}{
+		"refused": {lifecycle.ErrRefused, 2, true},
+		"away":    {errDown, 1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var asked *awayJobs
+				w := jobWorld(t, 1, func(o *fleet.JobOptions) {
+					asked = &awayJobs{hub: o.GitHub.(*hub), err: test.err}
+					o.GitHub = asked
+				})
+				now := time.Now()
+				for id, waited := range map[int64]time.Duration{1: day, 2: day - 1} {
+					j := lifecycle.Job{
+						ID: id, Repository: repository, RunID: "1", State: lifecycle.JobWaiting, QueuedAt: now.Add(-waited), DueAt: now, Version: 1, ExpiresAt: now.Add(99 * time.Hour),
+					}
+					if err := w.store.CreateJob(t.Context(), j); err != nil {
+						t.Fatal(err)
+					}
+				}
+				w.sweepOnce(t.Context(), w.fleet.NewJobSweep())
+				if asked.calls != test.calls {
+					t.Errorf("GitHub was asked %d times, want %d", asked.calls, test.calls)
+				}
+				for id, over := range map[int64]bool{1: test.over, 2: false} {
+					if j, err := w.store.Job(t.Context(), id); err != nil || (j.State == lifecycle.JobDone) != over {
+						t.Errorf("job %d is %s, error %v; over: want %t", id, j.State, err, over)
+					}
+				}
+			})
+		})
+	}
+}
+
+// awayJobs is GitHub as it answers questions about jobs with err.
+type awayJobs struct {
+	*hub
+	err   error
+	calls int
+}
+
+func (g *awayJobs) WorkflowJob(context.Context, string, int64) (lifecycle.WorkflowJob, error) {
+	g.calls++
+	return lifecycle.WorkflowJob{}, g.err
+}
