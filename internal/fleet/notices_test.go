@@ -510,3 +510,29 @@ func TestWhatOneNoticeCosts(t *testing.T) {
 		})
 	}
 }
+
+// TestHowOldANoticeMayBe: what was announced a quarter of an hour ago has not happened yet, as far as is known, and EC2's clock may be five minutes ahead.
+func TestHowOldANoticeMayBe(t *testing.T) {
+	for _, test := range []struct {
+		age   time.Duration
+		taken bool
+	}{{15 * time.Minute, true}, {15*time.Minute + 1, false}, {-5 * time.Minute, true}, {-5*time.Minute - 1, false}} {
+		synctest.Test(t, func(t *testing.T) {
+			a := &announced{}
+			w := newWorld(t, func(o *fleet.Options) { o.Notices = a })
+			h := w.idleHosts(t, repository, "7", 1)[0]
+			a.say(notice.Rebalance, h.InstanceID, time.Now().Add(-test.age))
+			round := w.fleet.NewNoticeRound()
+			for done := false; !done; { // without a pause, so that no time passes
+				p, err := round.Step(t.Context(), time.Now())
+				if err != nil {
+					t.Fatal(err)
+				}
+				done = p.Done
+			}
+			if r := w.record(h.HostKey); r.Retiring != test.taken || a.left() > 0 {
+				t.Errorf("%s old: retiring %t, want %t; %d notices are left", test.age, r.Retiring, test.taken, a.left())
+			}
+		})
+	}
+}

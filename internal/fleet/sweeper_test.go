@@ -3,11 +3,14 @@ package fleet_test
 import (
 	"context"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/hashicorp/go-hclog"
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
@@ -132,18 +135,25 @@ func (d *dueAway) DueInstances(context.Context, time.Time, lifecycle.PageOf) (li
 	return lifecycle.Page[lifecycle.Record]{}, errDamaged
 }
 
-// TestAFailureNowAndThenIsNoOutage: the pause after a failed sweep grows with the failures in a row, and not with those before the last success.
+// TestAFailureNowAndThenIsNoOutage: the pause after a failed sweep grows with the failures in a row, and not with those before the last success. The log has
+// the same failure once a minute.
 func TestAFailureNowAndThenIsNoOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &dueAway{}
-		w := newWorld(t, func(o *fleet.Options) { store.Store, o.Store, o.Timing.Due = o.Store, store, 100*time.Millisecond })
+		logs := &lockedBuffer{}
+		w := newWorld(t, func(o *fleet.Options) {
+			store.Store, o.Store, o.Timing.Due, o.Log = o.Store, store, 100*time.Millisecond, hclog.New(&hclog.LoggerOptions{Output: logs})
+		})
 		ctx, cancel := context.WithCancel(t.Context())
 		defer synctest.Wait()
 		defer cancel()
 		go w.fleet.Sweep(ctx)
-		time.Sleep(time.Minute)
-		if n := store.tries.Load(); n < 500 {
-			t.Errorf("%d tries in a minute, want one for each 100 ms", n)
+		time.Sleep(3*time.Minute - time.Second)
+		if n := store.tries.Load(); n < 3*500 {
+			t.Errorf("%d tries in three minutes, want one for each 100 ms", n)
+		}
+		if n := strings.Count(logs.String(), "sweep failed; trying again"); n != 3 {
+			t.Errorf("the log has %d lines in three minutes, want 3", n)
 		}
 	})
 }
