@@ -3,11 +3,13 @@ package fleet_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/go-hclog"
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
@@ -270,4 +272,45 @@ func TestTwoReplicasRest(t *testing.T) {
 			t.Errorf("messages (-want +got):\n%s", diff)
 		}
 	})
+}
+
+// halfQueue is a queue that receives or deletes nothing while it is set so.
+type halfQueue struct {
+	fleet.Queue
+	receives, deletes error
+}
+
+func (q *halfQueue) Receive(ctx context.Context, name lifecycle.QueueName, limit int) ([]lifecycle.Delivery, error) {
+	if q.receives != nil {
+		return nil, q.receives
+	}
+	return q.Queue.Receive(ctx, name, limit)
+}
+
+func (q *halfQueue) Delete(ctx context.Context, name lifecycle.QueueName, handles ...string) error {
+	if q.deletes != nil {
+		return q.deletes
+	}
+	return q.Queue.Delete(ctx, name, handles...)
+}
+
+// TestMessagesThatStayInTheirQueue: hosts go to rest though the queue does not answer. Their messages stay, those of the others too, and the log says so once.
+func TestMessagesThatStayInTheirQueue(t *testing.T) {
+	for name, q := range map[string]*halfQueue{"not received": {receives: errDamaged}, "not deleted": {deletes: errDamaged}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				logs := &lockedBuffer{}
+				w, keys := rested(t, 6, 3, func(o *fleet.Options) {
+					q.Queue, o.Queue, o.Log = o.Queue, q, hclog.New(&hclog.LoggerOptions{Output: logs})
+				})
+				if n := strings.Count(logs.String(), "messages of hosts that rest may be left in their queue"); n != 1 {
+					t.Errorf("the log has %d lines about it, want 1:\n%s", n, logs)
+				}
+				time.Sleep(10 * time.Minute) // what was read is visible again
+				if diff := cmp.Diff(awakeOnly(keys, nil), w.messages(t.Context())); diff != "" {
+					t.Errorf("messages (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
 }
