@@ -2,6 +2,7 @@ package gather_test
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"testing"
 	"testing/synctest"
@@ -15,6 +16,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/fleet/ports"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/batch"
 	store "github.com/remuda-ci/remuda/internal/store/memory"
 )
 
@@ -130,4 +132,173 @@ func resume(t *testing.T, s ports.Store, b *gather.Batches, id string) {
 		}
 	}
 	t.Fatalf("batch %s is not due", id)
+}
+
+// badCloud counts calls, and loses answers or shows machines late.
+type badCloud struct {
+	ports.Machines
+	launches, listings int
+	// loses: a launch has no answer. makes: it makes its machines. blind: they are not shown yet.
+	loses, makes, blind bool
+}
+
+func (c *badCloud) Launch(ctx context.Context, o lifecycle.LaunchOrder) (machines []lifecycle.Machine, err error) {
+	c.launches++
+	if c.makes {
+		machines, err = c.Machines.Launch(ctx, o)
+	}
+	if c.loses {
+		return nil, &lifecycle.UnavailableError{What: "launch", Err: errors.New("no answer")}
+	}
+	return machines, err
+}
+
+func (c *badCloud) Launched(ctx context.Context, o lifecycle.LaunchOrder) ([]lifecycle.Machine, error) {
+	if c.listings++; c.blind {
+		return nil, nil
+	}
+	return c.Machines.Launched(ctx, o)
+}
+
+func (c *badCloud) Describe(ctx context.Context, ids []string) ([]lifecycle.Machine, error) {
+	machines, err := c.Machines.Describe(ctx, ids)
+	for i := range machines {
+		if c.blind {
+			machines[i].State = lifecycle.MachineGone
+		}
+	}
+	return machines, err
+}
+
+// inBadCloud has a launch in a batch of a replica, and another replica that does not know of the batch.
+func inBadCloud(t *testing.T, cloud *badCloud, do func(t *testing.T, s *store.Store, first, other *gather.Batches, q lifecycle.Request)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s := store.New(time.Now)
+		machines, err := memory.New(memory.Options{Limits: placement.Limits{Zones: []string{"a"}}, Now: time.Now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cloud.Machines = machines
+		first, other := replica(s, cloud, time.Second), replica(s, cloud, time.Second)
+		q := join(t, first, request("a", 1))
+		q.Version = 1
+		if err := s.CreateRequest(t.Context(), q); err != nil {
+			t.Fatal(err)
+		}
+		do(t, s, first, other, q)
+	})
+}
+
+// rowOf is the row of the batch of a launch.
+func rowOf(t *testing.T, s *store.Store, q lifecycle.Request) lifecycle.Request {
+	t.Helper()
+	row, err := s.Request(t.Context(), batch.Repository, batch.Run("default"), q.Launch.Batch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return row
+}
+
+// The first call of a batch has nothing to look for. One that another process may have made is looked for, and made if there is nothing.
+func TestACallWithoutAnAnswerIsLookedFor(t *testing.T) {
+	for name, test := range map[string]struct {
+		makes    bool
+		launches int
+	}{"it was made": {true, 1}, "it was not made": {false, 2}} {
+		t.Run(name, func(t *testing.T) {
+			cloud := &badCloud{loses: true, makes: test.makes}
+			inBadCloud(t, cloud, func(t *testing.T, _ *store.Store, first, other *gather.Batches, q lifecycle.Request) {
+				led(t, first, q)
+				if _, err := first.Await(t.Context(), q, false, time.Now()); !errors.Is(err, lifecycle.ErrUnavailable) || cloud.launches != 1 || cloud.listings != 0 {
+					t.Fatalf("%d calls and %d listings: %v; want one call alone", cloud.launches, cloud.listings, err)
+				}
+				cloud.loses, cloud.makes = false, true
+				if share := await(t, other, q); len(share.Machines) != 1 || share.Short != "" || share.Answered == test.makes {
+					t.Errorf("the launch has %+v", share)
+				}
+				if cloud.launches != test.launches || cloud.listings != 1 {
+					t.Errorf("%d calls and %d listings, want %d and 1", cloud.launches, cloud.listings, test.launches)
+				}
+			})
+		})
+	}
+}
+
+// What a call without an answer made may be shown late. Past the deadline it is not repeated, and its machines are waited for.
+func TestACallWithoutAnAnswerPastTheDeadline(t *testing.T) {
+	for name, made := range map[string]int{"it was made": 1, "it was not made": 0} {
+		t.Run(name, func(t *testing.T) {
+			cloud := &badCloud{loses: true, makes: made > 0, blind: true}
+			inBadCloud(t, cloud, func(t *testing.T, _ *store.Store, first, other *gather.Batches, q lifecycle.Request) {
+				led(t, first, q)
+				_, _ = first.Await(t.Context(), q, false, time.Now()) // which fails
+				for _, late := range []time.Duration{0, 89 * time.Second} {
+					time.Sleep(time.Until(q.Deadline.Add(late)))
+					if share, err := other.Await(t.Context(), q, false, time.Now()); err != nil || share.Done || share.Wait == 0 {
+						t.Errorf("%s past the deadline: %+v, %v", late, share, err)
+					}
+				}
+				time.Sleep(time.Second)
+				cloud.blind = false
+				share, err := other.Await(t.Context(), q, false, time.Now())
+				if err != nil || !share.Done || len(share.Machines) != made || (share.Short != "") != (made == 0) || cloud.launches != 1 {
+					t.Errorf("%d calls, and the launch has %+v, %v; want %d machines of one call", cloud.launches, share, err, made)
+				}
+			})
+		})
+	}
+}
+
+// A machine that the row of a batch names may be missing from the cloud's answers at first. Then it is gone.
+func TestAMachineOfABatchIsShownLate(t *testing.T) {
+	cloud := &badCloud{makes: true}
+	inBadCloud(t, cloud, func(t *testing.T, _ *store.Store, first, other *gather.Batches, q lifecycle.Request) {
+		led(t, first, q)
+		await(t, first, q)
+		made := time.Now()
+		cloud.blind = true
+		for _, after := range []time.Duration{0, 89 * time.Second} {
+			time.Sleep(time.Until(made.Add(after)))
+			if share, err := other.Await(t.Context(), q, false, time.Now()); err != nil || share.Done || share.Wait == 0 {
+				t.Errorf("%s after the call: %+v, %v", after, share, err)
+			}
+		}
+		time.Sleep(time.Second)
+		share, err := other.Await(t.Context(), q, false, time.Now())
+		if err != nil || len(share.Machines) != 1 || share.Machines[0].State != lifecycle.MachineGone {
+			t.Errorf("90 s after the call the launch has %+v, %v; want a machine that is gone", share, err)
+		}
+	})
+}
+
+// The row of a batch is due once the cloud shows its machines. It stays open while a member has not closed its launch, and is kept for a day then.
+func TestTheRowOfABatchIsOpenWhileItIsNeeded(t *testing.T) {
+	for name, closed := range map[string]func(*lifecycle.Request){
+		"the launch is closed":     func(q *lifecycle.Request) { q.Launch = nil },
+		"the member launches anew": func(q *lifecycle.Request) { order := *q.Launch; order.Batch, q.Launch = "batch-later", &order },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBadCloud(t, &badCloud{makes: true}, func(t *testing.T, s *store.Store, first, _ *gather.Batches, q lifecycle.Request) {
+				led(t, first, q)
+				await(t, first, q)
+				if row := rowOf(t, s, q); !row.DueAt.Equal(time.Now().Add(90 * time.Second)) {
+					t.Errorf("its row is due in %s", time.Until(row.DueAt))
+				}
+				resume(t, s, first, q.Launch.Batch)
+				if row := rowOf(t, s, q); row.Launch == nil || !row.DueAt.Equal(time.Now().Add(time.Minute)) || !row.ExpiresAt.IsZero() {
+					t.Errorf("a member needs it, and its row is due in %s and expires at %s; launch %+v", time.Until(row.DueAt), row.ExpiresAt, row.Launch)
+				}
+				after := q
+				closed(&after)
+				if _, err := s.UpdateRequest(t.Context(), after); err != nil {
+					t.Fatal(err)
+				}
+				resume(t, s, first, q.Launch.Batch)
+				if row := rowOf(t, s, q); row.Launch != nil || !row.DueAt.IsZero() || !row.ExpiresAt.Equal(time.Now().Add(24*time.Hour)) {
+					t.Errorf("no member needs it, and its row is due at %s and expires in %s; launch %+v", row.DueAt, time.Until(row.ExpiresAt), row.Launch)
+				}
+			})
+		})
+	}
 }
