@@ -53,6 +53,10 @@ func TestTheSpotBreaker(t *testing.T) {
 			r := w.mustProvision(ctx, d)[0]
 			return r.UsageClass
 		}
+		for _, r := range w.mustProvision(ctx, demand("on demand", "a", 2)) { // which do not count
+			a.say(notice.Interruption, r.InstanceID, time.Now())
+		}
+		time.Sleep(time.Minute)
 		for range 2 {
 			if got := usage(true); got != lifecycle.UsageSpot {
 				t.Errorf("launched %s before there were two interruptions", got)

@@ -232,17 +232,48 @@ func TestARetriedRequestCountsOnce(t *testing.T) {
 	})
 }
 
-// A host whose runner was lost is released before its run, and counts no more.
+// A host whose runner was lost, or is refused by GitHub, is released before its run, and counts no more.
 func TestRoomOfALostRunner(t *testing.T) {
-	limitedWorld(t, policy.Limits{HostsPerRepository: 10, HostsPerOwner: 10}, func(ctx context.Context, w *world) {
-		for _, r := range w.mustProvision(ctx, demandOf(repository, "1", 2, 2, time.Minute)) {
-			w.set(func() { w.deaf[r.HostKey] = true })
-			lost := lifecycle.Report{HostKey: r.HostKey, HeartbeatAt: time.Now(), Assignment: r.Assignment, Signal: lifecycle.SignalRegFailed, Cause: lifecycle.CauseGitHub}
-			if err := w.store.ForHost(r.HostKey).PutReport(ctx, lost); err != nil {
-				t.Fatal(err)
-			}
+	for _, cause := range []lifecycle.Cause{lifecycle.CauseGitHub, lifecycle.CauseVersion} {
+		t.Run(string(cause), func(t *testing.T) {
+			limitedWorld(t, policy.Limits{HostsPerRepository: 10, HostsPerOwner: 10}, func(ctx context.Context, w *world) {
+				for _, r := range w.mustProvision(ctx, demandOf(repository, "1", 2, 2, time.Minute)) {
+					w.set(func() { w.deaf[r.HostKey] = true })
+					lost := lifecycle.Report{HostKey: r.HostKey, HeartbeatAt: time.Now(), Assignment: r.Assignment, Signal: lifecycle.SignalRegFailed, Cause: cause}
+					if err := w.store.ForHost(r.HostKey).PutReport(ctx, lost); err != nil {
+						t.Fatal(err)
+					}
+				}
+				w.until("the room of both is given back", time.Minute, func() bool { return w.used(ofRepository)+w.used(ofOwner) == 0 })
+			})
+		})
+	}
+}
+
+// A host that is released for another reason does not have its request looked at: a job pool gives back the room of a host whose job is over.
+func TestRoomOfAHostWhoseJobIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, ctx := jobWorld(t, 1), t.Context()
+		w.fleet = w.newFleet("b", func(o *fleet.Options) { withJobs(o, w.hub, 1) }, limited(policy.Limits{HostsPerRepository: 2}))
+		d := demand("1", "a", 1)
+		d.Spec.Pool, d.Spec.JobsOf, d.Spec.Labels = jobPool, repository, []string{"remuda-small"}
+		p := w.newProvision(w.fleet, d)
+		stepUntil(ctx, t, p, func() bool {
+			w.answer(ctx)
+			return len(w.records(lifecycle.StateRunning)) == 1 && p.Request().Settled()
+		})
+		before := p.Request().Version
+		w.forge["*"] = func(p *lifecycle.Report) { p.Jobs, p.Busy = 1, false }
+		w.answer(ctx)
+		time.Sleep(time.Minute)
+		w.answer(ctx)
+		w.sweepOnce(ctx, w.fleet.NewDueSweep())
+		if r := w.allRecords()[0]; r.ReasonCode != lifecycle.ReasonJobDone {
+			t.Fatalf("the host is %s: %s %s", r.Condition(), r.ReasonCode, r.Reason)
 		}
-		w.until("the room of both is given back", time.Minute, func() bool { return w.used(ofRepository)+w.used(ofOwner) == 0 })
+		if q, err := w.store.Request(ctx, repository, "1", "a"); err != nil || q.Version != before {
+			t.Errorf("its request was written %d times, and is due at %s: %v", q.Version-before, q.DueAt, err)
+		}
 	})
 }
 

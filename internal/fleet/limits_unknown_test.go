@@ -3,8 +3,11 @@ package fleet_test
 import (
 	"context"
 	"errors"
+	"regexp"
 	"testing"
 	"time"
+
+	"github.com/hashicorp/go-hclog"
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
@@ -46,9 +49,11 @@ func (w *world) cutShort(ctx context.Context, request string, at time.Time) {
 // A reservation that may or may not be needed does not keep the room behind it from
 // other requests.
 func TestRoomBehindRoomThatCannotBeJudged(t *testing.T) {
+	logs := &lockedBuffer{}
 	options := func(o *fleet.Options) {
 		atMost(4)(o)
 		o.Compute = blindCloud{o.Compute, "first"}
+		o.Log = hclog.New(&hclog.LoggerOptions{Output: logs})
 	}
 	inBubbleOf(t, options, func(ctx context.Context, t *testing.T, w *world) {
 		w.cutShort(ctx, "first", time.Now().Add(-2*time.Minute))
@@ -56,6 +61,9 @@ func TestRoomBehindRoomThatCannotBeJudged(t *testing.T) {
 		w.mustProvision(ctx, demandOf("acme/lib", "9", 2, 2, time.Minute))
 		if used := w.used(ofPool); used != 4 {
 			t.Errorf("%d hosts count, want those of the first and of the new request", used)
+		}
+		if unknown := regexp.MustCompile(`not known whether hosts .* request=(\w+)`).FindAllStringSubmatch(logs.String(), -1); len(unknown) != 1 || unknown[0][1] != "first" {
+			t.Errorf("the log says of %q that it is not known whether they are needed, want the first request alone", unknown)
 		}
 	})
 }
