@@ -219,6 +219,40 @@ func TestExcessIsWhatIsNotReady(t *testing.T) {
 	})
 }
 
+// Hosts that are in the row and not ready yet are in excess too, and one goes back before it is ready. It stays if there is room for it by then,
+// and is not one that was used before.
+func TestExcessOfHostsThatStart(t *testing.T) {
+	limits := limited(policy.Limits{HostsPerRepository: 3})
+	for name, room := range map[string]bool{"the room is taken": false, "the room is there again": true} {
+		t.Run(name, func(t *testing.T) {
+			heard := &noted{}
+			inBubbleOf(t, limits, func(ctx context.Context, t *testing.T, w *world) {
+				w.slowBoots(time.Minute)
+				d := demandOf(repository, "9", 2, 1, 5*time.Minute)
+				first := w.newProvision(w.fleet, d)
+				stepUntil(ctx, t, first, func() bool { return len(first.Request().Taken) == 2 })
+				w.reserve(ctx, "9", 1) // another caller has lowered it, and another run takes the room
+				stepUntil(ctx, t, w.newProvision(w.fleet, demandOf(repository, "10", 2, 2, 5*time.Minute)), func() bool { return w.used(ofRepository) == 3 })
+				second := w.newProvision(w.newFleet("b", limits, func(o *fleet.Options) { o.Observer = heard }), d)
+				stepUntil(ctx, t, second, func() bool { return len(second.Request().Taken) == 1 })
+				if room {
+					w.reserve(ctx, "10", 0)
+				}
+				stepUntil(ctx, t, second, func() bool { return len(w.records(lifecycle.StateRunning)) > 0 })
+				want := map[bool]int{false: 1, true: 2}[room]
+				if n := len(w.serving("9")); n != want || len(second.Request().Taken) != want {
+					t.Errorf("%d hosts serve the run, and its request has %+v; want %d", n, second.Request().Taken, want)
+				}
+				for _, taken := range second.Request().Taken {
+					if taken.Reused {
+						t.Errorf("host %s was launched for the request, and counts as one of the pool", taken.InstanceID)
+					}
+				}
+			})
+		})
+	}
+}
+
 // A host that another caller has settled with is in an answer. It does not go back, whatever the ledger says.
 func TestExcessThatIsInAnAnswerStays(t *testing.T) {
 	limits := limited(policy.Limits{HostsPerRepository: 3})
