@@ -2,6 +2,7 @@ package fleet_test
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,9 +17,19 @@ func TestReleaseIsIdempotent(t *testing.T) {
 		if r := w.release(ctx, "unknown", true); len(r.Instances()) != 0 {
 			t.Errorf("a run with no hosts released %d", len(r.Instances()))
 		}
-		w.mustProvision(ctx, demand("1", "a", 2))
-		if r := w.release(ctx, "1", true); r.Pooled() != 2 {
+		for _, host := range w.mustProvision(ctx, demand("1", "a", 2)) {
+			w.set(func() { w.busy[host.HostKey] = true })
+		}
+		time.Sleep(time.Second)
+		time.AfterFunc(10*time.Second, func() { w.set(func() { clear(w.busy) }) })
+		r := w.release(ctx, "1", true)
+		if r.Pooled() != 2 {
 			t.Errorf("pooled %d, want 2", r.Pooled())
+		}
+		for _, host := range r.Instances() {
+			if heard := r.Heard()[host.HostKey]; heard.Busy || heard.Signal != lifecycle.SignalRemoveRegOK {
+				t.Errorf("the answer has a report of host %s from before it was clean: %+v", host.InstanceID, heard)
+			}
 		}
 		before := w.records()
 		if r := w.release(ctx, "1", true); len(r.Instances()) != 0 {
@@ -179,6 +190,39 @@ func TestAReleaseWaitsForWhatALostAnswerFreed(t *testing.T) {
 		w.fleet = w.newFleet("b", func(o *fleet.Options) { o.Store = store })
 		if r := w.release(ctx, "1", true); !store.lost.Load() || len(r.Instances()) != 2 || r.Pooled() != 2 {
 			t.Errorf("an answer lost: %v; freed %d and pooled %d hosts, want 2", store.lost.Load(), len(r.Instances()), r.Pooled())
+		}
+	})
+}
+
+// damagedRecord is a store in which one record cannot be written.
+type damagedRecord struct {
+	fleet.Store
+	key atomic.Value
+}
+
+func (s *damagedRecord) UpdateInstance(ctx context.Context, r lifecycle.Record) (lifecycle.Record, error) {
+	if r.HostKey == s.key.Load() {
+		return r, lifecycle.ErrUnavailable
+	}
+	return s.Store.UpdateInstance(ctx, r)
+}
+
+// A host that is clean is offered at once, though the record of another one of the release cannot be written.
+func TestAReleaseOffersWhatItCan(t *testing.T) {
+	damaged := &damagedRecord{}
+	inBubbleOf(t, func(o *fleet.Options) { damaged.Store, o.Store = o.Store, damaged }, func(ctx context.Context, t *testing.T, w *world) {
+		hosts := w.mustProvision(ctx, demand("1", "a", 2))
+		r := w.fleet.NewRelease(repository, "1", 0, true)
+		stepUntil(ctx, t, r, func() bool {
+			return !slices.ContainsFunc(w.records(), func(r lifecycle.Record) bool { return !r.Releasing() })
+		})
+		damaged.key.Store(hosts[0].HostKey)
+		if err := w.fleet.Drive(ctx, r, patience); err == nil {
+			t.Fatal("the release is done")
+		}
+		got, err := w.queue.Receive(ctx, lifecycle.QueueName{ResourceClass: "large", UsageClass: lifecycle.UsageOnDemand}, 10)
+		if err != nil || len(got) != 1 || got[0].Message.HostKey != hosts[1].HostKey {
+			t.Errorf("hosts are offered by %+v, %v; want the one that could be written", got, err)
 		}
 	})
 }
