@@ -28,3 +28,26 @@ func TestAHostSmallerThanItsClassIsNotGiven(t *testing.T) {
 		})
 	}
 }
+
+// The instance types of a pool were changed since a host was pooled: the host is given to a request if its type is still one of them.
+func TestAHostOfATypeThatItsPoolHasNoMoreIsNotGiven(t *testing.T) {
+	for name, pooled := range map[string]bool{"it has the type": true, "it has another type": false} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(ctx context.Context, t *testing.T, w *world) {
+				first := w.mustProvision(ctx, demand("1", "a", 1))[0]
+				w.release(ctx, "1", true)
+				w.fleet = w.newFleet("b", func(o *fleet.Options) {
+					p := o.Pools["default"]
+					if p.InstanceTypes = []string{"r*", "m*"}; pooled {
+						p.InstanceTypes = []string{"r*", first.InstanceType}
+					}
+					o.Pools["default"] = p
+				})
+				h := w.mustProvision(ctx, demand("2", "b", 1))[0]
+				if given := h.InstanceID == first.InstanceID; given != pooled {
+					t.Errorf("the host of type %s was given: %t; got one of type %s", first.InstanceType, given, h.InstanceType)
+				}
+			})
+		})
+	}
+}

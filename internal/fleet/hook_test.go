@@ -327,6 +327,10 @@ func TestRequestsAtOnceGetWhatTheRunMayHave(t *testing.T) {
 			}
 			all = append(all, p)
 		}
+		first := all[1] // it has to wait for the later ones to give way
+		if progress, err := first.Step(ctx, time.Now()); err != nil || progress.Wait == 0 {
+			t.Errorf("the first request has others in its way, and waits for %s: %v", progress.Wait, err)
+		}
 		errs := make([]error, len(all))
 		var driving sync.WaitGroup
 		for i, p := range all {

@@ -24,6 +24,7 @@ type noted struct {
 	mu     sync.Mutex
 	lines  []string
 	waits  []time.Duration // of jobs, in the order of their starts
+	claims []time.Duration // of requests that needed no launch
 	busy   int
 	starts map[string]time.Duration // by start, the longest
 }
@@ -32,6 +33,12 @@ func (n *noted) Took(pool string, pooled, launched int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.lines = append(n.lines, fmt.Sprintf("%s: %d pooled, %d launched", pool, pooled, launched))
+}
+
+func (n *noted) Claimed(d time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.claims = append(n.claims, d)
 }
 
 func (n *noted) Provisioned(start string, d time.Duration) {

@@ -66,6 +66,23 @@ func TestAPausedPool(t *testing.T) {
 	})
 }
 
+// A request that takes hosts when its pool is paused takes them to the end: it has received their messages, and others would wait for these.
+func TestAPauseWhileARequestTakesHosts(t *testing.T) {
+	inBubble(t, func(ctx context.Context, t *testing.T, w *world) {
+		w.useOnce(ctx, 1)
+		p := w.newProvision(w.fleet, demand("1", "a", 1))
+		stepUntil(ctx, t, p, func() bool { return p.Request().Version > 0 })
+		if _, err := p.Step(ctx, time.Now()); err != nil { // it has received the message
+			t.Fatal(err)
+		}
+		w.pause(ctx, "default", true)
+		began := time.Now()
+		if err := w.fleet.Drive(ctx, p, patience); err != nil || len(p.Instances()) != 1 || time.Since(began) > 5*time.Second {
+			t.Errorf("%d hosts after %s, %v", len(p.Instances()), time.Since(began), err)
+		}
+	})
+}
+
 // A request whose pool stays paused comes out short, and says why.
 func TestAPauseThatLasts(t *testing.T) {
 	inBubble(t, func(ctx context.Context, t *testing.T, w *world) {

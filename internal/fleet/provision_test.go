@@ -162,8 +162,12 @@ func TestProvisionReplacesHostsThatFail(t *testing.T) {
 			w.broken[w.records()[0].HostKey] = lifecycle.CauseHost
 			w.mute = false
 		})
+		began := time.Now()
 		if err := <-result; err != nil {
 			t.Fatal(err)
+		}
+		if took := time.Since(began); took > 5*time.Second { // only a launch that was short makes the next one wait
+			t.Errorf("the host was replaced after %s", took)
 		}
 		for _, r := range p.Instances() {
 			if r.State != lifecycle.StateRunning {
@@ -180,13 +184,72 @@ func TestProvisionSpotFallsBackToOnDemand(t *testing.T) {
 	inBubble(t, func(ctx context.Context, t *testing.T, w *world) {
 		d := demand("1", "a", 3)
 		d.Spec.UsageClass, d.Spec.AllowOnDemand = lifecycle.UsageSpot, true
-		bought := map[lifecycle.UsageClass]int{}
+		bought, began := map[lifecycle.UsageClass]int{}, time.Now()
 		for _, r := range w.mustProvision(ctx, d) {
 			bought[r.UsageClass]++
+		}
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("they were ready after %s, and the fallback waits for nothing", took)
 		}
 		want := map[lifecycle.UsageClass]int{lifecycle.UsageSpot: 1, lifecycle.UsageOnDemand: 2}
 		if diff := cmp.Diff(want, bought); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
+// A request that got its hosts after a shortage does not say that there is one, and counts as one that needed a launch.
+func TestAShortageThatIsOver(t *testing.T) {
+	heard := &noted{}
+	inBubbleOf(t, func(o *fleet.Options) { o.Observer = heard }, func(ctx context.Context, t *testing.T, w *world) {
+		w.compute.SetCapacity("*", 1)
+		time.AfterFunc(15*time.Second, func() { w.compute.SetCapacity("*", 2) })
+		p, err := w.provision(ctx, demand("1", "a", 2))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if q := p.Request(); q.Shortage != "" || !q.ShortSince.IsZero() {
+			t.Errorf("the last launch was short: %q since %s", q.Shortage, q.ShortSince)
+		}
+		w.release(ctx, "1", true)
+		w.mustProvision(ctx, demand("2", "a", 1))
+		if len(heard.claims) != 1 {
+			t.Fatalf("%d requests had all their hosts from the pool, want that of run 2", len(heard.claims))
+		}
+		time.AfterFunc(15*time.Second, func() { _ = w.fleet.Drive(ctx, w.fleet.NewRelease(repository, "2", 0, true), patience) })
+		if p, err = w.provision(ctx, demand("3", "a", 2)); err != nil || !p.Request().Taken[1].Reused {
+			t.Fatalf("run 3 has %+v: %v", p.Request().Taken, err)
+		}
+		if len(heard.claims) != 1 {
+			t.Errorf("%d requests had all their hosts from the pool, and run 3 has tried to launch one", len(heard.claims)-1)
+		}
+	})
+}
+
+// A launch whose machines were all found is not made again.
+func TestALaunchThatIsFound(t *testing.T) {
+	cloud := &acting{}
+	inBubbleOf(t, func(o *fleet.Options) { cloud.Compute, o.Compute = o.Compute, cloud }, func(ctx context.Context, t *testing.T, w *world) {
+		stepUntil(ctx, t, w.newProvision(w.fleet, demand("1", "a", 2)), func() bool { return w.machines() == 2 })
+		if got := w.mustProvision(ctx, demand("1", "a", 2)); len(got) != 2 || cloud.calls != 1 {
+			t.Errorf("%d hosts are ready by %d calls, want 2 by one", len(got), cloud.calls)
+		}
+	})
+}
+
+// A request that has its hosts asks GitHub for no token when a sweep goes on with it.
+func TestProvisionThatIsTakenOverAsksForNoToken(t *testing.T) {
+	inBubbleOf(t, func(*fleet.Options) {}, func(ctx context.Context, t *testing.T, w *world) {
+		w.useOnce(ctx, 2)
+		stepUntil(ctx, t, w.newProvision(w.fleet, demand("1", "a", 2)), func() bool { return len(w.serving("1")) == 2 })
+		time.Sleep(30 * time.Second)
+		before := w.github.tokens
+		w.sweepOnce(ctx, w.fleet.NewDueSweep())
+		if got := w.records(lifecycle.StateRunning); len(got) != 2 {
+			t.Errorf("%d hosts are ready, want 2", len(got))
+		}
+		if n := w.github.tokens - before; n != 0 {
+			t.Errorf("%d tokens were asked for", n)
 		}
 	})
 }
@@ -438,11 +501,27 @@ func TestNewProvisionRefusesBadSpecs(t *testing.T) {
 				t.Errorf("types %v: %v", sold, err)
 			}
 		}
+		for _, most := range []lifecycle.Spec{{Count: 200}, {Count: 200, MinimumCount: 200}, {Count: 2, MinimumCount: 1}, {Timeout: 30 * time.Minute}} {
+			if _, err := w.fleet.NewProvision(fleet.Demand{Repository: repository, RunID: "1", RequestID: "a", Spec: most}); err != nil {
+				t.Errorf("%+v: %v", most, err)
+			}
+		}
+		rules := map[string]string{}
 		for name, tt := range tests {
 			_, err := w.fleet.NewProvision(fleet.Demand{Repository: repository, RunID: "1", RequestID: "a", Spec: tt.spec})
 			var invalid *fleet.InvalidError
 			if !errors.As(err, &invalid) || invalid.Field != tt.field || strings.TrimSpace(invalid.Rule) == "" {
 				t.Errorf("%s: got %v, want an InvalidError of %s", name, err, tt.field)
+				continue
+			}
+			rules[name] = invalid.Rule
+		}
+		for name, want := range map[string]string{
+			"not for sale":        "there is no instance type that matches [z9.*] and has",
+			"not with its pool's": "there is no instance type that matches [c*] and those of pool narrow, [m6i.*], and has",
+		} {
+			if !strings.HasPrefix(rules[name], want) {
+				t.Errorf("%s: the rule is %q, want one that begins with %q", name, rules[name], want)
 			}
 		}
 	})

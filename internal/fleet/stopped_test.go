@@ -132,6 +132,18 @@ func TestAnIdleHostIsHibernated(t *testing.T) {
 	}
 }
 
+// TestOnlySoManyAreStarted as a request lacks.
+func TestOnlySoManyAreStarted(t *testing.T) {
+	inBubbleOf(t, stops(2), func(ctx context.Context, t *testing.T, w *world) {
+		w.useOnce(ctx, 2)
+		w.waitIdle(ctx)
+		w.mustProvision(ctx, demand("next", "q", 1))
+		if got := w.records(lifecycle.StateIdle); len(got) != 1 || !got[0].Stopped() || got[0].Assignment != 2 {
+			t.Errorf("the other host is %+v, want it untouched", got)
+		}
+	})
+}
+
 // TestOnlySoManyAreStopped: another idle host is ended.
 func TestOnlySoManyAreStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
