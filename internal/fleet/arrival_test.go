@@ -142,9 +142,22 @@ func TestWhatKeptARunWhoseLaunchWasGivenUp(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- w.fleet.Drive(ctx, late, patience) }()
 		w.until("the launch is given up", time.Minute, func() bool { return !written() })
+		full := "pools.default.maximum allows default 1 host at once, and none is left: for run 1 1 were launched"
+		if q := w.requestOf(ctx, "2"); !strings.HasPrefix(q.QuotaReason, full) || q.QuotaSince.IsZero() {
+			t.Errorf("the row says %q since %s", q.QuotaReason, q.QuotaSince)
+		}
+		w.compute.SetCapacity("*", 9)
+		host := w.serving("1")[0]
 		w.release(ctx, "1", true)
+		if _, err := w.fleet.Terminate(ctx, host.InstanceID, "", time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		go w.fleet.Sweep(ctx)
 		w.ends(done)
-		w.held("2", lifecycle.ReasonQuota, "pools.default.maximum allows default 1 host at once, and none is left: for run 1 1 were launched")
+		w.held("2", lifecycle.ReasonQuota, full)
+		if q := w.requestOf(ctx, "2"); q.QuotaReason != "" || !q.QuotaSince.IsZero() {
+			t.Errorf("its launch was made, and the row says %q since %s", q.QuotaReason, q.QuotaSince)
+		}
 	})
 }
 

@@ -128,10 +128,16 @@ func TestARequestWaitsForRoomWithinALimit(t *testing.T) {
 		if err != nil || !strings.Contains(strings.Join(e.Sentences, "\n"), "left: "+want+", since "+since+". It gets hosts once there is room") {
 			t.Errorf("explained: %q, error %v", e.Sentences, err)
 		}
-		w.release(ctx, "1", false)
+		if q := w.requestOf(ctx, "2"); q.QuotaReason != want || q.Held != want || q.HeldBy != string(lifecycle.ReasonQuota) {
+			t.Errorf("the row says %q, and that it waited for %q (%s)", q.QuotaReason, q.Held, q.HeldBy)
+		}
+		w.release(ctx, "1", true) // its hosts are there to be claimed
 		released := time.Now()
 		if err := <-outcome; err != nil || time.Since(released) > 30*time.Second {
 			t.Errorf("after the release: error %v, %s later", err, time.Since(released))
+		}
+		if q := w.requestOf(ctx, "2"); q.QuotaReason != "" || !q.QuotaSince.IsZero() {
+			t.Errorf("it has room, and the row says %q since %s", q.QuotaReason, q.QuotaSince)
 		}
 		if n := w.used(ofRepository); n != 2 {
 			t.Errorf("%d hosts count, want 2", n)
@@ -146,6 +152,16 @@ func TestARequestWaitsForRoomWithinALimit(t *testing.T) {
 			t.Errorf("%d hosts count when all runs are released", n)
 		}
 	})
+}
+
+// requestOf is the row of the request that demandOf asks for.
+func (w *world) requestOf(ctx context.Context, run string) lifecycle.Request {
+	w.t.Helper()
+	q, err := w.store.Request(ctx, repository, run, "a")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return q
 }
 
 // With room for its minimum a request takes what there is, and comes out with it.

@@ -102,6 +102,12 @@ func TestHowHostsCameIsObserved(t *testing.T) {
 				if diff := cmp.Diff([]string{"cold", "default: 0 pooled, 1 launched", "default: 1 pooled, 0 launched"}, got); diff != "" {
 					t.Errorf("both (-want +got):\n%s", diff)
 				}
+				w.compute.SetCapacity("*", 0)
+				short := demand("4", "d", 1)
+				short.Spec.Timeout = 30 * time.Second
+				if _, err := w.provision(ctx, short); err == nil || len(heard.said()) > 0 {
+					t.Errorf("a request that comes short counts: %v", err)
+				}
 				if d := heard.starts[test.pooled]; d > time.Second || d > heard.starts["cold"] {
 					t.Errorf("they took %v", heard.starts)
 				}

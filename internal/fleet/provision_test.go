@@ -342,6 +342,9 @@ func TestProvisionIsUndoneByARelease(t *testing.T) {
 		}()
 		time.Sleep(2 * time.Second)
 		w.release(ctx, "1", false)
+		if q := w.requestOf(ctx, "1"); !q.DueAt.IsZero() || !q.ExpiresAt.Equal(time.Now().Add(7*24*time.Hour)) {
+			t.Errorf("its row is due at %s, and is kept until %s", q.DueAt, q.ExpiresAt)
+		}
 		var released *fleet.ReleasedError
 		if err := <-result; !errors.As(err, &released) {
 			t.Errorf("got %v, want a ReleasedError", err)
