@@ -8,6 +8,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
@@ -251,6 +252,59 @@ func TestExcessOfHostsThatStart(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A caller that reserves more after the other one has settled gives that back.
+func TestAReservationBehindAnAnswer(t *testing.T) {
+	limits := limited(policy.Limits{HostsPerRepository: 3})
+	inBubbleOf(t, limits, func(ctx context.Context, t *testing.T, w *world) {
+		w.compute.SetCapacity("*", 1)
+		d := demandOf(repository, "9", 2, 1, 8*time.Second)
+		b, still := w.stillReplica(limits)
+		first, second := w.newProvision(w.fleet, d), w.newProvision(b, d)
+		stepUntil(ctx, t, first, func() bool { return len(first.Request().Taken) == 1 })
+		w.reserve(ctx, "9", 1)
+		still.set(func(ledger.Quota) {
+			still.set(nil, nil)
+			if err := w.fleet.Drive(ctx, first, patience); err != nil || w.used(ofRepository) != 1 {
+				t.Errorf("%d hosts count for the one that was got: %v", w.used(ofRepository), err)
+			}
+		}, nil)
+		stepUntil(ctx, t, second, func() bool { return w.used(ofRepository) == 2 })
+		_ = w.fleet.Drive(ctx, second, patience)
+		if n := w.used(ofRepository); n != 1 {
+			t.Errorf("%d hosts count, want 1", n)
+		}
+	})
+}
+
+// A host in excess that an operator holds does not go back. That is tried every ten seconds.
+func TestExcessThatIsHeld(t *testing.T) {
+	limits := limited(policy.Limits{HostsPerRepository: 3})
+	calls := 0
+	inBubbleOf(t, limits, func(ctx context.Context, t *testing.T, w *world) {
+		w.slowBoots(time.Hour)
+		d := demandOf(repository, "9", 1, 1, 5*time.Minute)
+		first := w.newProvision(w.fleet, d)
+		stepUntil(ctx, t, first, func() bool { return len(first.Request().Taken) == 1 })
+		if _, err := w.fleet.Hold(ctx, first.Request().Taken[0].InstanceID, time.Hour, "a look", time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		w.reserve(ctx, "9", 0)
+		stepUntil(ctx, t, w.newProvision(w.fleet, demandOf(repository, "10", 3, 3, 5*time.Minute)), func() bool { return w.used(ofRepository) == 3 })
+		second := w.newProvision(w.newFleet("b", limits, func(o *fleet.Options) { o.Guards = countedAccounts{o.Guards, &calls} }), d)
+		end := time.Now().Add(time.Minute)
+		for steps := 0; time.Now().Before(end); steps++ {
+			progress, err := second.Step(ctx, time.Now())
+			if err != nil || steps > 1000 {
+				t.Fatalf("after %d steps: %v", steps, err)
+			}
+			time.Sleep(progress.Wait)
+		}
+		if n := len(w.serving("9")); n != 1 || calls < 6 || calls > 20 {
+			t.Errorf("%d hosts serve the run, and the ledger was read %d times in a minute", n, calls)
+		}
+	})
 }
 
 // A host that another caller has settled with is in an answer. It does not go back, whatever the ledger says.
