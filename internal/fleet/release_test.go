@@ -49,7 +49,9 @@ func TestReleaseOfABusyHostDrains(t *testing.T) {
 		host := w.mustProvision(ctx, demand("1", "a", 1))[0]
 		w.set(func() { w.busy[host.HostKey] = true })
 		time.Sleep(time.Second)
-		w.release(ctx, "1", false)
+		if heard := w.release(ctx, "1", false).Heard(); !heard[host.HostKey].Busy {
+			t.Errorf("the answer does not have the report that the host is busy: %+v", heard)
+		}
 		time.Sleep(time.Hour)
 		r := w.record(host.HostKey)
 		if !r.Releasing() || !r.Threshold.Equal(r.RuntimeEndsAt) {
@@ -190,6 +192,26 @@ func TestAReleaseWaitsForWhatALostAnswerFreed(t *testing.T) {
 		w.fleet = w.newFleet("b", func(o *fleet.Options) { o.Store = store })
 		if r := w.release(ctx, "1", true); !store.lost.Load() || len(r.Instances()) != 2 || r.Pooled() != 2 {
 			t.Errorf("an answer lost: %v; freed %d and pooled %d hosts, want 2", store.lost.Load(), len(r.Instances()), r.Pooled())
+		}
+	})
+}
+
+// A host counts as failed if its cleanup failed, and not if it was ended before it was ready.
+func TestReleaseCountsWhatFailed(t *testing.T) {
+	inBubble(t, func(ctx context.Context, t *testing.T, w *world) {
+		hosts := w.mustProvision(ctx, demand("1", "a", 2))
+		w.set(func() {
+			w.forge[hosts[0].HostKey] = func(p *lifecycle.Report) {
+				if p.Signal == lifecycle.SignalRemoveRegOK {
+					p.Signal, p.Cause = lifecycle.SignalRemoveRegFailed, lifecycle.CauseHost
+				}
+			}
+		})
+		w.slowBoots(time.Hour)
+		go w.provisionQuietly(ctx, demand("1", "b", 2))
+		w.until("two machines boot", time.Minute, func() bool { return len(w.records(lifecycle.StateCreated)) == 2 })
+		if r := w.release(ctx, "1", true); r.Pooled() != 1 || r.Failed() != 1 || len(r.Instances()) != 4 {
+			t.Errorf("%d of %d hosts were pooled and %d failed, want 1 of 4 and 1", r.Pooled(), len(r.Instances()), r.Failed())
 		}
 	})
 }
