@@ -68,6 +68,47 @@ func TestRoomBehindRoomThatCannotBeJudged(t *testing.T) {
 	})
 }
 
+// An audit asks no more about the launches of a full pool while the cloud is away, and changes none of their reservations.
+func TestAnAuditWhileTheCloudIsAway(t *testing.T) {
+	cloud := &absentCloud{}
+	options := func(o *fleet.Options) {
+		atMost(6)(o)
+		cloud.Compute, o.Compute = o.Compute, cloud
+	}
+	inBubbleOf(t, options, func(ctx context.Context, t *testing.T, w *world) {
+		for _, request := range []string{"first", "second", "third"} {
+			w.cutShort(ctx, request, time.Now().Add(-2*time.Minute))
+		}
+		p := w.newProvision(w.fleet, demandOf("acme/lib", "9", 6, 6, time.Minute))
+		cloud.away = true
+		stepUntil(ctx, t, p, func() bool { return p.Request().QuotaReason != "" })
+		if used := w.used(ofPool); used != 6 || cloud.asked != 1 {
+			t.Errorf("%d hosts count, and the cloud was asked %d times; want 6 and once", used, cloud.asked)
+		}
+		cloud.away = false
+		asked := cloud.asked
+		time.Sleep(10 * time.Second)
+		stepUntil(ctx, t, p, func() bool { return p.Request().Launch != nil })
+		if n := cloud.asked - asked; n != 3 {
+			t.Errorf("one audit asked %d times for three launches", n)
+		}
+	})
+}
+
+// absentCloud counts how often it is asked about a launch, and does not answer while it is away.
+type absentCloud struct {
+	fleet.Compute
+	asked int
+	away  bool
+}
+
+func (c *absentCloud) Launched(ctx context.Context, o lifecycle.LaunchOrder) ([]lifecycle.Machine, error) {
+	if c.asked++; c.away {
+		return nil, &lifecycle.UnavailableError{What: "listing", Err: errors.New("no answer")}
+	}
+	return c.Compute.Launched(ctx, o)
+}
+
 // A request waits for room also while it is not known which requests need it.
 func TestARequestWaitsForRoomThatCannotBeJudged(t *testing.T) {
 	options := func(o *fleet.Options) {

@@ -70,6 +70,49 @@ func TestARefusedVersionStopsLaunches(t *testing.T) {
 	})
 }
 
+// What is refused is an image: the pool launches hosts of another one at once. A host of the image that is refused later makes the time longer.
+func TestARefusedImage(t *testing.T) {
+	driftWorld(t, func(ctx context.Context, w *world, v *templateVersion) {
+		go w.fleet.Sweep(ctx)
+		refuse := func(r lifecycle.Record) {
+			w.set(func() {
+				w.forge[r.HostKey] = func(p *lifecycle.Report) { p.Signal, p.Cause = lifecycle.SignalRegFailed, lifecycle.CauseVersion }
+			})
+		}
+		launches := func(run string) bool {
+			d := demand(run, "a", 1)
+			d.Spec.Pool, d.Spec.Timeout = "once", 30*time.Second
+			_, err := w.provision(ctx, d)
+			return err == nil
+		}
+		d := demand("1", "a", 2)
+		d.Spec.Pool = "once"
+		hosts, began := w.mustProvision(ctx, d), time.Now()
+		refuse(hosts[0])
+		time.Sleep(20 * time.Minute)
+		refuse(hosts[1])
+		for _, test := range []struct {
+			after    time.Duration
+			launches bool
+		}{{40 * time.Minute, false}, {52 * time.Minute, true}} {
+			time.Sleep(time.Until(began.Add(test.after)))
+			if got := launches(test.after.String()); got != test.launches {
+				t.Errorf("after %s it launches a host: %t", test.after, got)
+			}
+		}
+		refuse(w.serving("52m0s")[0])
+		time.Sleep(time.Minute)
+		if launches("the same image") {
+			t.Error("it launches a host of an image that is refused")
+		}
+		v.current = "8"
+		time.Sleep(6 * time.Minute) // the cloud sweep reads the version
+		if !launches("another image") {
+			t.Error("it launches no host of another image")
+		}
+	})
+}
+
 // A pooled host whose version is refused goes back to its pool without a mark.
 func TestARefusedVersionIsNotHeldAgainstAHost(t *testing.T) {
 	inBubble(t, func(ctx context.Context, t *testing.T, w *world) {
