@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -90,6 +91,10 @@ func TestExplainAHostThroughItsLife(t *testing.T) {
 		if _, err := w.fleet.Hold(ctx, id, 0, "seen", time.Now()); err != nil {
 			t.Fatal(err)
 		}
+		w.github.change(host.RunnerName, func(r *lifecycle.Runner) { r.Busy = true })
+		w.says(ctx, id, "id 1, online and busy")
+		w.github.change(host.RunnerName, func(r *lifecycle.Runner) { r.Online = false })
+		w.says(ctx, id, "id 1, offline and busy")
 		w.github.mu.Lock()
 		w.github.down = true
 		w.github.mu.Unlock()
@@ -245,8 +250,8 @@ func TestExplainAHostThatIsSilent(t *testing.T) {
 	diaryWorld(t, func(ctx context.Context, w *world, _ *diary, _ *pace) {
 		host := w.mustProvision(ctx, demand("1", "a", 1))[0]
 		w.set(func() { w.mute = true })
-		time.Sleep(40 * time.Second)
-		w.says(ctx, host.InstanceID, "was last heard at", "(40s ago)")
+		time.Sleep(41 * time.Second)
+		w.says(ctx, host.InstanceID, "was last heard at", "(41s ago)")
 		if err := w.store.DeleteReport(ctx, host.HostKey); err != nil {
 			t.Fatal(err)
 		}
@@ -259,14 +264,14 @@ func TestExplainAHostOfARun(t *testing.T) {
 	diaryWorld(t, func(ctx context.Context, w *world, _ *diary, _ *pace) {
 		id := w.mustProvision(ctx, demand("1", "a", 1))[0].InstanceID
 		w.release(ctx, "1", true)
-		w.mustProvision(ctx, demand("2", "b", 1))
+		w.mustProvision(ctx, demand("2", "b", 2))
 		e, err := w.fleet.ExplainHost(ctx, id, fleet.OfRun{Repository: repository, RunID: "2"}, time.Now())
 		if err != nil || len(e.Events) == 0 {
 			t.Fatalf("%+v, %v", e, err)
 		}
 		for _, event := range e.Events {
-			if event.RunID != "2" {
-				t.Errorf("it is told of run %q: %s", event.RunID, event.Reason)
+			if event.RunID != "2" || event.InstanceID != id {
+				t.Errorf("it is told of run %q and host %s: %s", event.RunID, event.InstanceID, event.Reason)
 			}
 		}
 		for _, of := range []fleet.OfRun{{Repository: repository, RunID: "1"}, {Repository: repository, RunID: "3"}, {Repository: "acme/other", RunID: "2"}} {
@@ -281,10 +286,24 @@ func TestExplainAHostOfARun(t *testing.T) {
 func TestExplainARunTellsWhatSweepsSay(t *testing.T) {
 	diaryWorld(t, func(ctx context.Context, w *world, _ *diary, _ *pace) {
 		host := w.mustProvision(ctx, demand("1", "a", 1))[0]
-		if err := w.store.AddEvents(ctx, []lifecycle.Event{{
+		keep := lifecycle.Event{
 			At: time.Now(), InstanceID: host.InstanceID, Repository: repository, RunID: "1", Assignment: 1,
 			Action: lifecycle.ActionKeep, Sweep: "scale_down", Reason: "kept idle",
-		}}); err != nil {
+		}
+		said := func(change func(*lifecycle.Event)) lifecycle.Event {
+			e := keep
+			change(&e)
+			return e
+		}
+		if err := w.store.AddEvents(ctx, []lifecycle.Event{
+			said(func(e *lifecycle.Event) { e.Reason = "kept young" }), // before it says something else
+			keep,
+			said(func(e *lifecycle.Event) { e.Sweep, e.Reason = "cloud", "its machine runs" }),
+			said(func(e *lifecycle.Event) { e.Sweep, e.Action, e.Reason = "due", lifecycle.ActionRetire, "it is old" }),
+			said(func(e *lifecycle.Event) { e.InstanceID, e.Reason = "i-other", "another host" }),
+			said(func(e *lifecycle.Event) { e.Assignment, e.Reason = 0, "another assignment" }),
+			said(func(e *lifecycle.Event) { e.Sweep, e.Reason = "", "no sweep" }),
+		}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := w.fleet.Hold(ctx, host.InstanceID, time.Hour, "a look", time.Now()); err != nil {
@@ -295,9 +314,19 @@ func TestExplainARunTellsWhatSweepsSay(t *testing.T) {
 			t.Fatal(err)
 		}
 		text := strings.Join(e.Sentences, "\n")
-		for _, part := range []string{"An operator holds it", "The scale_down sweep said at 00:00:00Z, and nothing else since: keep " + host.InstanceID + ", kept idle.", "keep (scale_down sweep): kept idle."} {
+		for _, part := range []string{"An operator holds it", "keep (scale_down sweep): kept idle."} {
 			if !strings.Contains(text, part) {
 				t.Errorf("no word of %q in:\n%s", part, text)
+			}
+		}
+		want := []string{
+			"The scale_down sweep said at 00:00:00Z, and nothing else since: keep i-1, kept idle.",
+			"The cloud sweep said at 00:00:00Z, and nothing else since: keep i-1, its machine runs.",
+		}
+		for what, sentences := range map[string][]string{"the run": strings.Split(strings.ReplaceAll(text, host.InstanceID, "i-1"), "\n"), "the host": w.explained(ctx, host.InstanceID)} {
+			got := slices.DeleteFunc(sentences, func(s string) bool { return !strings.Contains(s, "nothing else since") })
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", what, diff)
 			}
 		}
 	})
@@ -326,13 +355,16 @@ func TestExplainAHostThatScaleDownMayEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	none := night
+	none.IdleCount = 0
 	tests := map[string]struct {
 		rules policy.ScaleDown
 		young bool
 		want  string
 	}{
 		"young":     {policy.ScaleDown{}, true, "From 00:05:00Z (in 3m59s) on scale-down may end it, if it is idle."},
-		"old":       {policy.ScaleDown{}, false, "Each scale-down, every 5m0s, may end it, if it is idle."},
+		"old":       {policy.ScaleDown{}, false, "Each scale-down, every 5m0s, may end it, if it is idle.\n"},
+		"none kept": {policy.ScaleDown{Idle: []policy.Period{none}}, false, "Each scale-down, every 5m0s, may end it, if it is idle.\n"},
 		"confirmed": {policy.ScaleDown{IdleConfirmation: time.Minute}, false, "may mark it as idle, if it is, and end it 1m0s later if it is still."},
 		"kept": {policy.ScaleDown{Idle: []policy.Period{night}}, false,
 			"may end it, if it is idle. Of each owner 1 idle host stays while * 22-6 * * * Europe/Amsterdam holds, as it does now."},
@@ -350,10 +382,21 @@ func TestExplainAHostThatScaleDownMayEnd(t *testing.T) {
 				if e, err := w.fleet.Explain(ctx, repository, "1", time.Now()); err != nil || !strings.Contains(strings.Join(e.Sentences, "\n"), tt.want) {
 					t.Errorf("no word of %q of the run: %v, %v", tt.want, e.Sentences, err)
 				}
-				w.set(func() { w.busy[host.HostKey] = true })
-				time.Sleep(time.Second)
-				if told := strings.Join(w.explained(ctx, host.InstanceID), "\n"); strings.Contains(told, "cale-down") {
-					t.Errorf("while a job runs on it:\n%s", told)
+				tagged := func(on bool) { w.compute.SetBypass(host.InstanceID, on) }
+				busy := func(on bool) { w.set(func() { w.busy[host.HostKey] = on }) }
+				for why, set := range map[string]struct{ on, off func() }{
+					"while the fleet is held":     {func() { w.hold(ctx, w.fleet, time.Hour) }, func() { w.hold(ctx, w.fleet, 0) }},
+					"while its machine is tagged": {func() { tagged(true) }, func() { tagged(false) }},
+					"while a job runs on it":      {func() { busy(true) }, func() { busy(false) }},
+					"while an operator holds it":  {func() { w.holdHost(ctx, host, time.Hour) }, func() { w.holdHost(ctx, host, 0) }},
+				} {
+					set.on()
+					time.Sleep(time.Second)
+					if told := strings.Join(w.explained(ctx, host.InstanceID), "\n"); strings.Contains(told, "n scale-down may") || strings.Contains(told, "Each scale-down") {
+						t.Errorf("%s:\n%s", why, told)
+					}
+					set.off()
+					time.Sleep(time.Second)
 				}
 			})
 		})

@@ -364,8 +364,13 @@ func TestOrders(t *testing.T) {
 			t.Errorf("unknown host: %v, want ErrNotFound", err)
 		}
 		var invalid *fleet.InvalidError
-		if _, err := w.fleet.Hold(ctx, id, 25*time.Hour, "test", time.Now()); !errors.As(err, &invalid) {
-			t.Errorf("a hold of 25 h: %v, want an InvalidError", err)
+		for _, d := range []time.Duration{25 * time.Hour, -time.Second} {
+			if _, err := w.fleet.Hold(ctx, id, d, "test", time.Now()); !errors.As(err, &invalid) || !strings.HasSuffix(invalid.Rule, "is not between 0 and 24h0m0s") {
+				t.Errorf("a hold of %s: %v, want an InvalidError", d, err)
+			}
+			if _, _, err := w.fleet.HoldFleet(ctx, d, "test", "CN=ops", time.Now()); !errors.As(err, &invalid) || !strings.HasSuffix(invalid.Rule, "is not between 0 and 24h0m0s") {
+				t.Errorf("a hold of %s on the fleet: %v, want an InvalidError", d, err)
+			}
 		}
 		if _, err := w.fleet.Hold(ctx, id, time.Hour, "test", time.Now()); err != nil {
 			t.Fatal(err)
@@ -406,7 +411,7 @@ func TestExplain(t *testing.T) {
 			t.Fatal(err)
 		}
 		text := strings.Join(e.Sentences, "\n")
-		for _, part := range []string{"asked for 1 large on-demand host", "is running", "created → running", "launched for run 1"} {
+		for _, part := range []string{"asked for 1 large on-demand host of pool default at", "is running", "created → running", "launched for run 1"} {
 			if !strings.Contains(text, part) {
 				t.Errorf("the explanation lacks %q:\n%s", part, text)
 			}
