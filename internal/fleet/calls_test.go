@@ -206,3 +206,26 @@ func TestCostOfCalls(t *testing.T) {
 		}
 	})
 }
+
+// The calls of each month between the first and the last day are read, also of one that is shorter than the day on which the query begins.
+func TestCostOfCallsOfShortMonths(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, priced, func(o *fleet.Options) { o.CallsMade = aCallAMinute() })
+		time.Sleep(time.Until(time.Date(2000, 4, 2, 12, 0, 0, 0, time.UTC)))
+		want := []string{"2000-01-31", "2000-02-01", "2000-02-29", "2000-03-01", "2000-03-31", "2000-04-01"}
+		for _, day := range append([]string{"2000-01-30", "2000-04-02"}, want...) {
+			d := meter.NewCallsOfDay(day, "a")
+			d.Services = []meter.Calls{{Service: "dynamodb", Requests: 1, Writes: 1}}
+			if _, err := w.store.UpdateCallsOfDay(t.Context(), d); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var got []string
+		for _, c := range w.costs(t.Context(), fleet.CostQuery{By: fleet.CostByDay, Since: want[0], Until: want[5]}).Calls {
+			got = append(got, c.Day)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("days with calls (-want +got):\n%s", diff)
+		}
+	})
+}
