@@ -385,7 +385,7 @@ func TestOneOwnerKeepsNoOther(t *testing.T) {
 					partly.fakeGitHub = o.GitHub.(*fakeGitHub)
 					o.GitHub = partly
 				}, scalingDown(policy.ScaleDown{}))
-				first := w.idleHosts(t, "acme/a", "1", 2)
+				first := w.idleHosts(t, "acme/a", "1", 5)
 				second := w.idleHosts(t, "acme/b", "2", 2)
 				partly.listing, partly.deletion = call == "listing", call == "deletion"
 				s := &scaleDownScene{world: w, hosts: append(first, second...)}
@@ -400,6 +400,9 @@ func TestOneOwnerKeepsNoOther(t *testing.T) {
 						t.Errorf("%s of the other owner is %s", r.InstanceID, r.State)
 					}
 				}
+				if want := map[string]int{"listing": 0, "deletion": 3}[call]; partly.tried != want {
+					t.Errorf("%d deletions were tried in vain, want %d", partly.tried, want)
+				}
 				partly.listing, partly.deletion = false, false
 				s.sweepDown()
 				s.ends(s.hosts...)
@@ -412,6 +415,7 @@ func TestOneOwnerKeepsNoOther(t *testing.T) {
 type partlyDown struct {
 	*fakeGitHub
 	listing, deletion bool
+	tried             int // deletions
 }
 
 var errDown = &lifecycle.UnavailableError{What: "github", RetryAfter: time.Second, Err: context.DeadlineExceeded}
@@ -425,6 +429,7 @@ func (p *partlyDown) Runners(ctx context.Context, repository string, page lifecy
 
 func (p *partlyDown) DeleteRunner(ctx context.Context, repository string, id int64) error {
 	if p.deletion && repository == "acme/a" {
+		p.tried++
 		return errDown
 	}
 	return p.fakeGitHub.DeleteRunner(ctx, repository, id)
