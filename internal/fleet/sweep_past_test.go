@@ -649,3 +649,36 @@ func (g *awayJobs) WorkflowJob(context.Context, string, int64) (lifecycle.Workfl
 	g.calls++
 	return lifecycle.WorkflowJob{}, g.err
 }
+
+// unlisted is a store that cannot list the hosts that are due, as often as is wanted.
+type unlisted struct {
+	fleet.Store
+	fails, asked int
+	err          error
+}
+
+func (u *unlisted) DueInstances(ctx context.Context, now time.Time, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error) {
+	if u.asked++; u.asked <= u.fails {
+		return lifecycle.Page[lifecycle.Record]{}, u.err
+	}
+	return u.Store.DueInstances(ctx, now, page)
+}
+
+// A refresh does not go past a sweep that cannot go on: it says so, and a repeat goes on there.
+func TestARefreshStopsWhereASweepCannotGoOn(t *testing.T) {
+	for name, err := range map[string]error{"damaged": errDamaged, "away": lifecycle.ErrUnavailable} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := &unlisted{fails: 1, err: err}
+				w := newWorld(t, func(o *fleet.Options) { store.Store, o.Store = o.Store, store })
+				r := w.fleet.NewRefresh(false)
+				if got := w.fleet.Drive(t.Context(), r, 0); !errors.Is(got, err) || store.asked != 1 {
+					t.Errorf("after %d tries: %v, want %v after the first", store.asked, got, err)
+				}
+				if got := w.fleet.Drive(t.Context(), r, 0); got != nil {
+					t.Errorf("the repeat: %v", got)
+				}
+			})
+		})
+	}
+}
