@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 )
@@ -21,18 +23,26 @@ func TestExplainTellsOfJobs(t *testing.T) {
 		w.live(t, func(ctx context.Context) {
 			w.hub.queue(ctx, poolJob(1, time.Now()), time.Hour)
 			w.until("the first job runs", time.Minute, w.ran(1))
+			if told := w.whyRun("1"); !strings.HasPrefix(told, "Job 1 ") {
+				t.Errorf("with one job and its start alone:\n%s", told)
+			}
+			w.hub.queue(ctx, poolJob(3, time.Now()), time.Hour)
+			time.Sleep(2 * time.Second)
 			w.hub.queue(ctx, poolJob(2, time.Now()), time.Hour)
 			time.Sleep(time.Second)
 			e, err := w.fleet.Explain(ctx, repository, "1", time.Now())
 			if err != nil {
 				t.Fatal(err)
 			}
+			queued := time.Now().UTC().Add(-time.Second).Format("15:04:05Z")
 			host := w.records()[0]
 			for i, want := range []string{
 				fmt.Sprintf(`Job 1 "build" runs on %s since `, host.RunnerName),
 				fmt.Sprintf("Host %s (c5.large) is running since ", host.InstanceID),
-				`Job 2 "build" waits for job pool jobs since `,
+				`Job 3 "build" waits for job pool jobs since `,
 				"Why: pool jobs has 1 of 1 host, its maximum, and it is at work (pool_full), since 00:00:00Z. It gets a host when one of them is free.",
+				`Job 2 "build" waits for job pool jobs since ` + queued + " (1s), the 2nd of 2.",
+				"Why: pool jobs has 1 of 1 host, its maximum, and it is at work (pool_full), since 00:00:00Z. It gets a host when one of them is free, after the job before it.",
 				"00:00:00Z start_job: job 1 \"build\" started on " + host.RunnerName + ", ",
 			} {
 				if i >= len(e.Sentences) || !strings.HasPrefix(e.Sentences[i], want) {
@@ -112,7 +122,7 @@ func TestJobsOnHostsOfRuns(t *testing.T) {
 				var of []lifecycle.Record
 				for i := range runs {
 					run := fmt.Sprint(100 + i)
-					of = append(of, w.mustProvision(ctx, demand(run, "a", 2))...)
+					of = append(of, w.mustProvision(ctx, demand(run, "a", 3))...)
 				}
 				for i, r := range of[:len(of)-1] {
 					j := queuedJob(int64(i+1), r.RunID, r.RunID)
@@ -129,6 +139,9 @@ func TestJobsOnHostsOfRuns(t *testing.T) {
 					if j := on[r.HostKey]; j.ID != int64(i+1) || j.URL != jobURL(repository, r.RunID, j.ID) {
 						t.Errorf("host %s of run %s: %+v", r.InstanceID, r.RunID, j)
 					}
+				}
+				if on, err = w.fleet.JobsOn(ctx, of[:1], time.Now()); err != nil || len(on) != 1 {
+					t.Errorf("%v: of one host there are the jobs %+v", err, on)
 				}
 				w.says(ctx, of[0].InstanceID, "serves run 100 of "+repository+", ", "It runs job 1", "of run 100 of ", jobURL(repository, "100", 1))
 			}, func(o *fleet.JobOptions) { o.URL = jobURL })
@@ -251,6 +264,17 @@ func TestEachRefusedJobOfAMatrixHasItsReason(t *testing.T) {
 		if want := "Job 1 and 255 other jobs get no host: no pool has the label"; err != nil || len(e.Sentences) != 1 || !strings.HasPrefix(e.Sentences[0], want) {
 			t.Errorf("the run: %q, %v", e.Sentences, err)
 		}
+		for id := range int64(3) {
+			label := "remuda-smal"
+			if id == 2 {
+				label = "remuda-xlarge"
+			}
+			w.hub.say(ctx, queuedJob(300+id, "3", label))
+		}
+		e, err = w.fleet.Explain(ctx, repository, "3", time.Now())
+		if err != nil || len(e.Sentences) != 2 || !strings.HasPrefix(e.Sentences[0], "Job 300 and 1 other job get no host: ") || !strings.HasPrefix(e.Sentences[1], "Job 302 gets no host: ") {
+			t.Errorf("a run with two reasons: %q, %v", e.Sentences, err)
+		}
 	})
 }
 
@@ -268,7 +292,7 @@ func TestARefusedJobThatGetsAHostLater(t *testing.T) {
 		if err != nil || strings.Contains(said, "Job 1 gets no host") || !strings.Contains(said, "Job 1 runs on "+r.RunnerName) || !strings.Contains(said, "Z job 1 gets no host: ") {
 			t.Errorf("%v:\n%s", err, said)
 		}
-		if e, err = w.fleet.ExplainJob(ctx, 1, fleet.OfRun{}, fleet.OfRun{}, time.Now()); err != nil || !strings.HasPrefix(e.Sentences[1], "Job 1 runs on ") {
+		if e, err = w.fleet.ExplainJob(ctx, 1, fleet.OfRun{}, fleet.OfRun{}, time.Now()); err != nil || !strings.HasPrefix(e.Sentences[1], "Job 1 runs on ") || len(e.Sentences) != 2+len(e.Events) {
 			t.Errorf("the job: %q, %v", e.Sentences, err)
 		}
 	})
@@ -309,6 +333,129 @@ func TestNotesOfRefusedJobsAreBounded(t *testing.T) {
 		}
 		if n := refused(); n != 512+60 {
 			t.Errorf("a minute later: %d, want 60 more", n)
+		}
+	})
+}
+
+// While a job of a run waits, it is said what its run still waits for.
+func TestExplainAJobThatWaitsForTheHostsOfItsRun(t *testing.T) {
+	inJobWorld(t, func(ctx context.Context, t *testing.T, w *world) {
+		host := w.mustProvision(ctx, demand("2", "a", 1))[0]
+		w.compute.SetCapacity("*", 1)
+		go w.provisionQuietly(ctx, demand("2", "b", 1))
+		time.Sleep(time.Second)
+		job := queuedJob(1, "2", "2")
+		w.hub.say(ctx, job)
+		w.hub.queue(ctx, lifecycle.WorkflowJob{ID: 2, RunID: "2", Labels: []string{"remuda-small"}}, time.Second)
+		time.Sleep(2 * time.Second)
+		explained := func(id int64) []string {
+			t.Helper()
+			e, err := w.fleet.ExplainJob(ctx, id, fleet.OfRun{}, fleet.OfRun{}, time.Now())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return e.Sentences
+		}
+		got := explained(1)
+		want := []string{
+			"Job 1 is of run 2 of acme/app, attempt 1, with the labels 2.", "Job 1 waits for the hosts of its run since ",
+			"Request b of attempt 1 asked for 1 large on-demand host of pool default at ",
+		}
+		for i, begin := range want {
+			if len(got) != len(want) || !strings.HasPrefix(got[i], begin) {
+				t.Errorf("while the run waits: %q, want %q", got, want)
+			}
+		}
+		if left := "it has taken 0, with 9m57s left: the last launch was short: "; !strings.Contains(got[2], left) {
+			t.Errorf("%q, want %q", got[2], left)
+		}
+		if told := strings.Join(explained(2), "\n"); strings.Contains(told, "Request b") {
+			t.Errorf("a job of a pool waits for a request of its run:\n%s", told)
+		}
+		for _, status := range []string{lifecycle.StatusInProgress, lifecycle.StatusCompleted} {
+			job.Status, job.RunnerName, job.StartedAt, job.CompletedAt = status, host.RunnerName, time.Now(), time.Now()
+			w.hub.say(ctx, job)
+			time.Sleep(time.Second)
+			if told := strings.Join(explained(1), "\n"); strings.Contains(told, "Request") || !strings.Contains(told, " on "+host.RunnerName) {
+				t.Errorf("once it is %s:\n%s", status, told)
+			}
+		}
+		w.hub.say(ctx, queuedJob(3, "2", "2"))
+		time.Sleep(time.Second)
+		w.release(ctx, "2", false)
+		if got := explained(3); len(got) != 2 {
+			t.Errorf("once the run is released: %q", got)
+		}
+	})
+}
+
+// A job of a pool whose host is on its way is explained with the host.
+func TestExplainAJobWhoseHostIsOnItsWay(t *testing.T) {
+	inJobWorld(t, func(ctx context.Context, t *testing.T, w *world) {
+		w.set(func() { w.mute = true })
+		w.hub.queue(ctx, poolJob(1, time.Now()), time.Second)
+		time.Sleep(time.Second)
+		host := w.records()[0].InstanceID
+		e, err := w.fleet.ExplainJob(ctx, 1, fleet.OfRun{}, fleet.OfRun{}, time.Now())
+		want := []string{
+			`Job 1 "build" is of run 1 of `, `Job 1 "build" waits for job pool jobs since 00:00:00Z (1s), the only one.`,
+			"Why: host " + host + " is on its way: it boots or registers (waiting_for_registration). GitHub gives the host to a job with its labels, this one or another.",
+			"Host " + host + " (c5.large) is created since 00:00:00Z: ",
+		}
+		for i, begin := range want {
+			if err != nil || i >= len(e.Sentences) || !strings.HasPrefix(e.Sentences[i], begin) {
+				t.Errorf("%v: no %q at its place in:\n%s", err, begin, strings.Join(e.Sentences, "\n"))
+			}
+		}
+	})
+}
+
+// Of each job the last refusal counts, and none once the job waits for a host.
+func TestExplainTellsOfTheLastRefusals(t *testing.T) {
+	inJobWorld(t, func(ctx context.Context, t *testing.T, w *world) {
+		w.set(func() { w.mute = true })
+		w.hub.queue(ctx, poolJob(3, time.Now()), time.Second)
+		refused := func(job int64, why string) lifecycle.Event {
+			return lifecycle.Event{
+				At: time.Now(), Repository: repository, RunID: "1", Action: lifecycle.ActionRefuseJob, JobID: job, Reason: fmt.Sprintf("job %d gets no host: %s", job, why),
+			}
+		}
+		other := lifecycle.Event{At: time.Now(), Repository: repository, RunID: "1", Action: lifecycle.ActionKeep, Reason: "it is no refusal"}
+		if err := w.store.AddEvents(ctx, []lifecycle.Event{other, refused(1, "old"), refused(2, "theirs"), refused(1, "new"), refused(3, "over")}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		var got []string
+		for _, s := range strings.Split(w.whyRun("1"), "\n") {
+			if before, _, ok := strings.Cut(s, ". "); ok && strings.HasPrefix(s, "Job ") && strings.Contains(s, " no host: ") {
+				got = append(got, before)
+			}
+		}
+		if diff := cmp.Diff([]string{"Job 2 gets no host: theirs", "Job 1 gets no host: new"}, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
+// The jobs of some hosts are those of these hosts alone, in whatever order the hosts are of runs and of job pools.
+func TestJobsOnSomeHosts(t *testing.T) {
+	inJobWorld(t, func(ctx context.Context, t *testing.T, w *world) {
+		of := w.mustProvision(ctx, demand("100", "a", 1))
+		for id := range int64(2) {
+			w.hub.queue(ctx, poolJob(1+id, time.Now()), time.Hour)
+		}
+		w.until("both jobs run", time.Minute, w.ran(1, 2))
+		time.Sleep(time.Second)
+		for _, r := range w.records(lifecycle.StateRunning) {
+			if r.JobsOf != "" {
+				of = append(of, r)
+			}
+		}
+		for _, some := range [][]lifecycle.Record{of[:2], {of[2], of[0]}} {
+			on, err := w.fleet.JobsOn(ctx, some, time.Now())
+			if err != nil || len(on) != 1 {
+				t.Errorf("%v: %+v, want the job of the host of the pool alone", err, on)
+			}
 		}
 	})
 }
