@@ -211,3 +211,121 @@ func TestHistoriesAreInOrder(t *testing.T) {
 		}
 	})
 }
+
+// TestHealthy: a host is healthy while it lives and has reported of late.
+func TestHealthy(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 5, 4, 10, 0, 0, 0, time.UTC)
+	heard := func(ago time.Duration) *lifecycle.Report { return &lifecycle.Report{HeartbeatAt: now.Add(-ago)} }
+	for name, tt := range map[string]struct {
+		state  lifecycle.State
+		report *lifecycle.Report
+		want   bool
+	}{
+		"heard":             {lifecycle.StateRunning, heard(59 * time.Second), true},
+		"not heard of late": {lifecycle.StateRunning, heard(time.Minute), false},
+		"never heard":       {lifecycle.StateRunning, nil, false},
+		"ended":             {lifecycle.StateTerminated, heard(0), false},
+	} {
+		if got := fleet.Healthy(lifecycle.Record{State: tt.state}, tt.report, now, lifecycle.Policy{Silence: time.Minute}); got != tt.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// TestReportsOfHosts: those that were not read yet are read.
+func TestReportsOfHosts(t *testing.T) {
+	inBubble(t, func(ctx context.Context, t *testing.T, w *world) {
+		hosts := w.mustProvision(ctx, demand("1", "a", 2))
+		listed, reports, err := w.fleet.List(ctx, lifecycle.Filter{}, lifecycle.PageOf{Limit: 10}, time.Now())
+		if err != nil || len(listed.Items) != 2 || len(reports) != 2 {
+			t.Errorf("%v: %d hosts and %d reports, want two of each", err, len(listed.Items), len(reports))
+		}
+		known := map[string]lifecycle.Report{hosts[0].HostKey: {Detail: "known"}}
+		reports, err = w.fleet.ReportsOf(ctx, hosts, known, time.Now())
+		if err != nil || len(reports) != 2 || reports[hosts[0].HostKey].Detail != "known" || reports[hosts[1].HostKey].Signal != lifecycle.SignalRegOK {
+			t.Errorf("%v: %+v", err, reports)
+		}
+	})
+}
+
+// TestCountOfHosts: pooled, fresh, hot and stopped ones, by pool.
+func TestCountOfHosts(t *testing.T) {
+	w := newWorld(t)
+	now := time.Now()
+	pooled := lifecycle.Record{Pool: "default", State: lifecycle.StateIdle, PooledAt: now, Threshold: now.Add(time.Hour), Uses: 1, TrustKey: repository, Version: 1}
+	for key, change := range map[string]func(*lifecycle.Record){
+		"used":          func(*lifecycle.Record) {},
+		"used too":      func(*lifecycle.Record) {},
+		"fresh":         func(r *lifecycle.Record) { r.Uses, r.TrustKey = 0, "" },
+		"hot":           func(r *lifecycle.Record) { r.Standby = &lifecycle.Standby{RunnerID: 7} },
+		"stopped":       func(r *lifecycle.Record) { r.Stop = &lifecycle.Stop{} },
+		"stopped too":   func(r *lifecycle.Record) { r.Stop = &lifecycle.Stop{} },
+		"fresh stopped": func(r *lifecycle.Record) { r.Uses, r.TrustKey, r.Stop = 0, "", &lifecycle.Stop{} },
+		"retiring":      func(r *lifecycle.Record) { r.Retiring = true },
+		"running":       func(r *lifecycle.Record) { r.State = lifecycle.StateRunning },
+		"elsewhere":     func(r *lifecycle.Record) { r.Pool = "once" },
+		"ended":         func(r *lifecycle.Record) { r.State = lifecycle.StateTerminated },
+	} {
+		r := pooled
+		r.HostKey, r.InstanceID = key, key
+		change(&r)
+		if err := w.store.CreateInstance(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := w.fleet.Count(t.Context(), now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]fleet.Counts{
+		"default": {
+			States: map[lifecycle.State]int{lifecycle.StateIdle: 8, lifecycle.StateRunning: 1}, Pooled: 4, Fresh: 1, Hot: 1, Stopped: 3, FreshStopped: 1,
+		},
+		"once": {States: map[lifecycle.State]int{lifecycle.StateIdle: 1}, Pooled: 1},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// cutHistory is a store that reads the history of a host back to its last events.
+type cutHistory struct {
+	fleet.Store
+	events int
+}
+
+func (s *cutHistory) EventsOfInstance(ctx context.Context, id string, since, until time.Time, limit int) (lifecycle.HostHistory, error) {
+	return s.Store.EventsOfInstance(ctx, id, since, until, min(limit, s.events))
+}
+
+// TestExplainAHostWithALongHistory: what is cut is said, and what happened in its run is there, each event once.
+func TestExplainAHostWithALongHistory(t *testing.T) {
+	inBubble(t, func(ctx context.Context, t *testing.T, w *world) {
+		host := w.mustProvision(ctx, demand("1", "a", 1))[0]
+		store := &cutHistory{Store: w.store, events: 1}
+		cut := w.newFleet("b", func(o *fleet.Options) { o.Store = store })
+		explained := func() (actions []string, long bool) {
+			t.Helper()
+			e, err := cut.ExplainHost(ctx, host.InstanceID, fleet.OfRun{}, time.Now())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, event := range e.Events {
+				actions = append(actions, event.From+" to "+event.To)
+			}
+			return actions, strings.Contains(strings.Join(e.Sentences, "\n"), "Its history is long; events before 00:00:0")
+		}
+		if got, long := explained(); !long || !slices.Equal(got, []string{" to created", "created to running"}) {
+			t.Errorf("in its run: %q, long %t", got, long)
+		}
+		w.release(ctx, "1", true)
+		if got, long := explained(); !long || len(got) != 1 {
+			t.Errorf("in the pool: %q, long %t", got, long)
+		}
+		store.events = 10
+		if got, long := explained(); long || len(got) != 4 {
+			t.Errorf("uncut: %q, long %t", got, long)
+		}
+	})
+}
