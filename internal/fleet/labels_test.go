@@ -138,6 +138,27 @@ func TestExplainTellsOfDefaultLabels(t *testing.T) {
 	}
 }
 
+// The labels of a pool that the run has no hosts of do not count.
+func TestExplainTellsOfDefaultLabelsOfOtherPools(t *testing.T) {
+	for name, lacks := range map[string]bool{"default": false, "once": true} {
+		labelWorld(t, false, func(ctx context.Context, t *testing.T, w *world) {
+			w.mustProvision(ctx, demand("5", "q", 1))
+			w.hub.queue(ctx, queuedJob(1, "5", "self-hosted", "5"), time.Hour)
+			time.Sleep(time.Second)
+			asked := w.newFleet("asked", func(o *fleet.Options) {
+				withJobs(o, w.hub, 4)
+				p := o.Pools[name]
+				p.DefaultLabels = true
+				o.Pools[name] = p
+			})
+			e, err := asked.Explain(ctx, repository, "5", time.Now())
+			if said := strings.Join(e.Sentences, "\n"); err != nil || strings.Contains(said, "Job 1 names the label self-hosted, which these hosts do not have") != lacks {
+				t.Errorf("with the labels of pool %s: %v\n%s", name, err, said)
+			}
+		})
+	}
+}
+
 // What a run may not have its hosts do by a rule, it may not have by asking either.
 func TestProvisionWithDefaultLabels(t *testing.T) {
 	for _, label := range []string{"self-hosted", "Linux", "X64", "arm64"} {

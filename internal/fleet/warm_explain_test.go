@@ -20,7 +20,18 @@ func TestExplainAFreshHost(t *testing.T) {
 		}
 		return withWarm(warmPool(1, func(p *fleet.WarmPool) { p.Policy.Schedules = []policy.Period{hours} }))
 	}
+	stopping := func(n int) func(*fleet.Options) {
+		return func(o *fleet.Options) {
+			p, stopped := o.Pools["default"], warmPool(n)
+			p.Stopped = &stopped
+			o.Pools["default"] = p
+		}
+	}
 	inWarmBubble(t, withWarm(warmPool(2)), func(ctx context.Context, t *testing.T, w *world) {
+		w.set(func() { w.mute = true })
+		w.until("two hosts boot", time.Minute, func() bool { return len(w.records()) == 2 })
+		w.says(ctx, w.records()[0].InstanceID, " of pool default is booting since ")
+		w.set(func() { w.mute = false })
 		w.until("two fresh hosts", time.Minute, w.hasFresh(2))
 		id := w.fresh()[0].InstanceID
 		tests := map[string]struct {
@@ -44,6 +55,25 @@ func TestExplainAFreshHost(t *testing.T) {
 			if said := strings.Join(e.Sentences, "\n"); err != nil || !strings.Contains(said, tt.says) {
 				t.Errorf("%s: no word of %q (error %v) in:\n%s", name, tt.says, err, said)
 			}
+		}
+		r := w.record(id)
+		r.ToStop = true
+		if _, err := w.store.UpdateInstance(ctx, r); err != nil {
+			t.Fatal(err)
+		}
+		for want, by := range map[string]*fleet.Fleet{
+			"It was launched to be stopped: pool default is to have 2 fresh hosts stopped by minimum_idle.":                        w.newFleet("h", stopping(2)),
+			"It was launched to be stopped; by the configuration pool default has no stopped fresh hosts any more: it is retired.": w.fleet,
+		} {
+			e, err := by.ExplainHost(ctx, id, fleet.OfRun{}, time.Now())
+			if said := strings.Join(e.Sentences, "\n"); err != nil || !strings.Contains(said, want) {
+				t.Errorf("%v: no word of %q in:\n%s", err, want, said)
+			}
+		}
+		r = w.record(id)
+		r.ToStop = false
+		if _, err := w.store.UpdateInstance(ctx, r); err != nil {
+			t.Fatal(err)
 		}
 		claimed := w.mustProvision(ctx, demand("1", "a", 1))[0].InstanceID
 		if said := strings.Join(w.explained(ctx, claimed), "\n"); strings.Contains(said, "It was launched ahead of need") {
