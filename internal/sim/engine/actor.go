@@ -35,6 +35,9 @@ type Actor struct {
 
 	// stalled is the virtual time that passed within its own port calls.
 	stalled time.Duration
+	// stood is how long it was suspended last, and resumedAt when it went on.
+	stood     time.Duration
+	resumedAt time.Time
 	// looks are when it last read something.
 	looks map[Sight]Look
 	// Beside is set when it steps an operation that has goroutines of its own. cancel ends

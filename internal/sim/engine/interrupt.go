@@ -54,6 +54,7 @@ func (e *Engine) Preempt(a *Actor, call string, n int, d time.Duration) {
 		e.Now = until
 	}
 	e.depth--
-	a.stalled += e.Now.Sub(began)
+	a.stood, a.resumedAt = e.Now.Sub(began), e.Now
+	a.stalled += a.stood
 	e.Tell(a.Name, "resumed", call)
 }

@@ -17,6 +17,14 @@ func (e *Engine) Sees(s Sight) { e.Current.looks[s] = Look{e.Now, e.Current.stal
 // LastLook is when the actor last read something; zero: never.
 func (a *Actor) LastLook(s Sight) Look { return a.looks[s] }
 
+// Stood is how long the current actor was suspended in the call that it makes; 0: it was not.
+func (e *Engine) Stood() time.Duration {
+	if !e.Current.resumedAt.Equal(e.Now) {
+		return 0
+	}
+	return e.Current.stood
+}
+
 // AgeOf is how long ago a look was, less the time for which the actor was suspended since.
 func (e *Engine) AgeOf(l Look) time.Duration {
 	return e.Now.Sub(l.At) - (e.Current.stalled - l.Stalled)

@@ -69,8 +69,11 @@ func (w *Watcher) malformed(hostKey string) bool {
 func (w *Watcher) notHeardYet(r lifecycle.Record, p lifecycle.Report, began time.Time) bool {
 	written, limit := r.UpdatedAt, w.Pools[r.Pool].Policy.Silence
 	q, err := w.Truth.Request(engine.Background, r.Repository, r.RunID, r.RequestID)
-	if r.State == lifecycle.StateCreated && err == nil && q.ReleasedAt.After(written) {
-		written = q.ReleasedAt
+	if r.State == lifecycle.StateCreated {
+		written = r.CreatedAt // a mark since knew nothing newer
+		if err == nil && q.ReleasedAt.After(written) {
+			written = q.ReleasedAt
+		}
 	}
 	if r.Threshold.Before(written) {
 		written = r.Threshold

@@ -1,6 +1,8 @@
 package rules
 
 import (
+	"time"
+
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/sim/engine"
 	"github.com/remuda-ci/remuda/internal/sim/world"
@@ -38,11 +40,15 @@ func (w *Watcher) checkStarted(before, after lifecycle.Record) {
 	}
 }
 
-// checkStop checks that the machine of no other host is stopped, and none under a job, whatever its record says.
+// stoodStill is how long a process may stand still before it stops a machine. In less time no machine stops and starts again for a run.
+const stoodStill = time.Minute
+
+// checkStop checks that the machine of no other host is stopped, and none under a job, whatever its record says. A process that stood still
+// after its decision may know neither.
 func (w *Watcher) checkStop(id string, hibernate bool) {
 	w.Coverage.Actions[lifecycle.ActionStopMachine]++
 	m := w.Machines[id]
-	if m == nil {
+	if m == nil || w.Stood() > stoodStill {
 		return
 	}
 	if m.Host != nil && m.Host.Worker != nil && m.Host.Alive && !m.Host.Hostile {
