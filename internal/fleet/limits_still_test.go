@@ -184,3 +184,25 @@ func TestAHostThatComesBackIntoTheRowStays(t *testing.T) {
 		}
 	})
 }
+
+// Hosts that a request has taken before there was a limit stay, though it is more than the limit allows: the limit is newer. So does a launch.
+func TestALimitThatIsNewTakesNoHosts(t *testing.T) {
+	old := policy.Limits{HostsPerRepository: 9}
+	for name, until := range map[string]func(*fleet.Provision) bool{
+		"claimed":      func(p *fleet.Provision) bool { return len(p.Request().Taken) == 4 },
+		"being bought": func(p *fleet.Provision) bool { return p.Request().Launch != nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			limitedWorld(t, old, func(ctx context.Context, w *world) {
+				d := demandOf(repository, "9", 4, 4, 5*time.Minute)
+				first := w.newProvision(w.newFleet("a", limited(old)), d)
+				stepUntil(ctx, t, first, func() bool { return until(first) })
+				both := w.newFleet("b", limited(policy.Limits{HostsPerRepository: 9, HostsPerOwner: 3}))
+				again := w.newProvision(both, d)
+				if err := both.Drive(ctx, again, patience); err != nil || len(again.Instances()) != 4 {
+					t.Errorf("%d hosts are in the answer, want 4: %v", len(again.Instances()), err)
+				}
+			})
+		})
+	}
+}

@@ -100,6 +100,8 @@ type Request struct {
 	// QuotaReason says which limit on hosts keeps the request from taking more, and which runs have those hosts; QuotaSince since when one does.
 	QuotaReason string    `json:"full,omitempty"`
 	QuotaSince  time.Time `json:"fullSince,omitzero"`
+	// ReservedIn are the kinds of limits within which the hosts were reserved when they were taken. A limit of another kind is newer.
+	ReservedIn []string `json:"reservedIn,omitempty"`
 	// Wait is what it has waited for, and stays when that is over. Missed says why the launch that is under way was not spared by an idle host.
 	arrival.Wait
 	Missed []arrival.Miss `json:"missed,omitempty"`

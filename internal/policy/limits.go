@@ -88,13 +88,24 @@ func Granted(q lifecycle.Request, taken int, rooms []Quota) (hosts, short int) {
 	return max(hosts, Kept(q, taken, rooms)), short
 }
 
-// Kept is how many of the hosts that a request has taken it keeps under its limits: as many as are reserved in all of them. Two
-// callers of one request may have claimed more, each within the same reservation, and a limit may be newer than the hosts.
+// Kept is how many of the hosts that a request has taken it keeps under its limits: all that it has reserved.
+// Two callers of one request may have claimed more, each within the same reservation. A limit in which nothing
+// is reserved, and never was, is newer than the hosts, and ends none.
 func Kept(q lifecycle.Request, taken int, rooms []Quota) int {
 	for _, r := range rooms {
-		taken = min(taken, r.Ledger.ReservationOf(q, 0).Hosts)
+		if reserved := r.Ledger.ReservationOf(q, 0).Hosts; reserved > 0 || slices.Contains(q.ReservedIn, string(r.Limit.Kind)) {
+			taken = min(taken, reserved)
+		}
 	}
 	return taken
+}
+
+// KindsOf are the kinds of limits, in their order.
+func KindsOf(limits []Limit) (kinds []string) {
+	for _, l := range limits {
+		kinds = append(kinds, string(l.Kind))
+	}
+	return kinds
 }
 
 // runsNamed bounds how many runs a sentence about a limit names.

@@ -23,22 +23,25 @@ func TestGranted(t *testing.T) {
 		taken             int
 		repository, owner []ledger.Reservation
 		hosts, short      int
+		reservedIn        []string
 	}{
-		"no host is reserved":             {0, nil, nil, 4, -1},
-		"room for all":                    {0, nil, []ledger.Reservation{others(2)}, 4, -1},
-		"room for some":                   {0, nil, []ledger.Reservation{others(4)}, 2, 1},
-		"room for fewer than the minimum": {0, nil, []ledger.Reservation{others(5)}, 0, 1},
-		"its own counts once":             {0, []ledger.Reservation{mine(4)}, []ledger.Reservation{others(2), mine(4)}, 4, -1},
-		"half of it was booked":           {0, []ledger.Reservation{mine(4)}, []ledger.Reservation{others(6)}, 0, 1},
-		"what was not reserved goes":      {1, nil, []ledger.Reservation{others(6)}, 0, 1},
-		"nor does a part of it stay":      {1, []ledger.Reservation{mine(1)}, []ledger.Reservation{others(6)}, 0, 1},
-		"a limit that was made smaller":   {3, []ledger.Reservation{mine(3)}, []ledger.Reservation{others(9), mine(3)}, 3, 1},
-		"two callers won more":            {2, []ledger.Reservation{mine(1)}, []ledger.Reservation{others(5), mine(1)}, 1, 1},
-		"a limit that is new":             {3, []ledger.Reservation{mine(3)}, []ledger.Reservation{others(3)}, 3, 1},
-		"one without room":                {3, []ledger.Reservation{mine(3)}, []ledger.Reservation{others(6)}, 0, 1},
-		"the least of both":               {0, []ledger.Reservation{entry("acme/app", "2", 2)}, []ledger.Reservation{others(1)}, 3, 0},
+		"no host is reserved":             {taken: 0, hosts: 4, short: -1},
+		"room for all":                    {owner: []ledger.Reservation{others(2)}, hosts: 4, short: -1},
+		"room for some":                   {owner: []ledger.Reservation{others(4)}, hosts: 2, short: 1},
+		"room for fewer than the minimum": {owner: []ledger.Reservation{others(5)}, hosts: 0, short: 1},
+		"its own counts once":             {repository: []ledger.Reservation{mine(4)}, owner: []ledger.Reservation{others(2), mine(4)}, hosts: 4, short: -1},
+		"half of it was booked":           {repository: []ledger.Reservation{mine(4)}, owner: []ledger.Reservation{others(6)}, hosts: 0, short: 1},
+		"a limit that was made smaller":   {taken: 3, repository: []ledger.Reservation{mine(3)}, owner: []ledger.Reservation{others(9), mine(3)}, hosts: 3, short: 1},
+		"two callers won more":            {taken: 2, repository: []ledger.Reservation{mine(1)}, owner: []ledger.Reservation{others(5), mine(1)}, hosts: 1, short: 1},
+		"the least of both":               {repository: []ledger.Reservation{entry("acme/app", "2", 2)}, owner: []ledger.Reservation{others(1)}, hosts: 3, short: 0},
+		"what is taken stays":             {taken: 1, owner: []ledger.Reservation{others(6)}, hosts: 1, short: 1},
+		"a limit that is new":             {taken: 3, repository: []ledger.Reservation{mine(3)}, owner: []ledger.Reservation{others(6)}, hosts: 3, short: 1, reservedIn: []string{"repository"}},
+		"one that was lowered to nothing": {taken: 3, repository: []ledger.Reservation{mine(3)}, owner: []ledger.Reservation{others(6)}, hosts: 0, short: 1, reservedIn: []string{"repository", "owner"}},
+		"the same, with some room":        {taken: 3, repository: []ledger.Reservation{mine(3)}, owner: []ledger.Reservation{others(4)}, hosts: 2, short: 1, reservedIn: []string{"repository", "owner"}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			q := q
+			q.ReservedIn = test.reservedIn
 			var rooms []policy.Quota
 			for i, l := range (policy.Limits{HostsPerRepository: 5, HostsPerOwner: 6}).Of("acme/app") {
 				rooms = append(rooms, policy.Quota{Limit: l, Ledger: ledger.Quota{Reservations: [][]ledger.Reservation{test.repository, test.owner}[i]}})

@@ -24,7 +24,7 @@ func (p *Provision) intend(ctx context.Context, now time.Time) (op.Progress, err
 	if err != nil || stopped {
 		return progress, err
 	}
-	q, why, err := p.env.Quota.ThroughBreaker(ctx, p.q, now)
+	q, why, err := p.env.Quota.ThroughBreaker(ctx, p.reserved(), now)
 	if err != nil {
 		return op.Again, err
 	}

@@ -39,6 +39,15 @@ func (b booking) state() []any {
 // limited reports whether limits are on.
 func (p *Provision) limited() bool { return p.env.Quota.On() }
 
+// reserved is the request with the kinds of limits within which hosts are reserved by now, for a row with more hosts or with a launch.
+func (p *Provision) reserved() lifecycle.Request {
+	q := p.q
+	if p.limited() {
+		q.ReservedIn = policy.KindsOf(p.env.Quota.LimitsOf(q.Repository))
+	}
+	return q
+}
+
 // taken is how many hosts the request has, in its row or not yet.
 func (p *Provision) taken() int { return len(p.q.Taken) + len(p.unrecorded) }
 
@@ -93,7 +102,10 @@ func (p *Provision) giveBackExcess(ctx context.Context, now time.Time) (op.Progr
 	if p.q.Has(key) {
 		q, r := p.q, p.hosts[key]
 		q.Taken = slices.DeleteFunc(slices.Clone(q.Taken), func(t lifecycle.Taken) bool { return t.HostKey == key })
-		return p.write(ctx, q, now, func() { p.unrecorded = append(p.unrecorded, r) })
+		return p.write(ctx, q, now, func() {
+			p.unrecorded = append(p.unrecorded, r)
+			p.noteFound(key)
+		})
 	}
 	return p.giveBack(ctx, key, now)
 }
@@ -119,6 +131,7 @@ func (p *Provision) giveBack(ctx context.Context, key string, now time.Time) (op
 		}
 		return op.Again, nil
 	}
+	delete(p.found, key)
 	is := func(k string) bool { return k == key }
 	p.unrecorded = slices.DeleteFunc(p.unrecorded, func(r lifecycle.Record) bool { return is(r.HostKey) })
 	p.starting, p.round, p.unlabeled = slices.DeleteFunc(p.starting, is), slices.DeleteFunc(p.round, is), slices.DeleteFunc(p.unlabeled, is)

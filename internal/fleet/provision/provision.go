@@ -53,6 +53,8 @@ type Provision struct {
 	hosts map[string]lifecycle.Record
 	// unrecorded are hosts that were claimed or launched and are not in q.Taken yet.
 	unrecorded []lifecycle.Record
+	// found are the keys of those that were found in records or taken out of the row again, if limits are on: see claimAgain.
+	found map[string]bool
 	// starting are the keys of hosts that were stopped and taken, whose machines are to be started once the row has them.
 	starting []string
 	// checkReplaced and checkLimit: the request has not taken anything, and it has to be checked first
@@ -163,7 +165,7 @@ func (p *Provision) State() []any {
 		}
 	}
 	return []any{
-		p.attended, p.exists, p.loaded, p.q, readAt, p.token, p.jit.runner, p.jit.id, p.hosts, p.unrecorded, p.starting,
+		p.attended, p.exists, p.loaded, p.q, readAt, p.token, p.jit.runner, p.jit.id, p.hosts, p.unrecorded, slices.Sorted(maps.Keys(p.found)), p.starting,
 		p.checkReplaced, p.checkLimit, p.limitTries, int(p.search), p.sel.state(), p.booking.state(), p.full, p.refusal, p.deferred,
 		p.launcher.state(), p.unknownClaims, p.round, reports, p.unlabeled, labeled, p.discarded, slices.Sorted(maps.Keys(p.withdrawn)), p.withdrawAt, p.rereadAt, p.askCloud, p.dead, p.cleanup.state(), p.launchErr, p.retryAt,
 	}
@@ -342,12 +344,13 @@ func (p *Provision) load(ctx context.Context, now time.Time) (op.Progress, error
 }
 
 // reload has the row loaded by the next step, and drops what belongs to the row as it
-// was: loadHosts finds again what was claimed since, and the ledgers say what is reserved, as another caller may have lowered that. A round that has begun is dropped with
+// was: loadHosts finds again what was claimed since, and the ledgers say what is
+// reserved, as another caller may have lowered that. A round that has begun is dropped with
 // it, since its hosts may serve the request no more.
 func (p *Provision) reload() {
 	p.loaded, p.search, p.checkReplaced, p.checkLimit = false, waiting, false, false
 	p.sel, p.unrecorded, p.starting, p.launcher, p.full, p.refusal = selection{}, nil, nil, Launcher{}, nil, nil
-	p.round, p.unlabeled = nil, nil
+	p.round, p.unlabeled, p.found = nil, nil, nil
 	p.booking.hosts, p.booking.rooms = 0, nil
 }
 
@@ -361,6 +364,9 @@ func (p *Provision) loadHosts(ctx context.Context) error {
 	p.hosts = map[string]lifecycle.Record{}
 	for _, r := range records {
 		p.noteClaim(r)
+	}
+	for _, r := range p.unrecorded {
+		p.noteFound(r.HostKey)
 	}
 	return nil
 }
@@ -378,6 +384,17 @@ func (p *Provision) noteClaim(r lifecycle.Record) {
 	}
 }
 
+// noteFound notes a host that is not in the row, and may not have been claimed by this operation. It matters within limits: see claimAgain.
+func (p *Provision) noteFound(key string) {
+	if !p.limited() {
+		return
+	}
+	if p.found == nil {
+		p.found = map[string]bool{}
+	}
+	p.found[key] = true
+}
+
 // recordClaims writes the claimed hosts into the request row. The write is the check that
 // docs/design.md#operations asks for after a claim: it fails if the run has been
 // released since, and then the claims are undone.
@@ -385,7 +402,7 @@ func (p *Provision) recordClaims(ctx context.Context, now time.Time) (op.Progres
 	if changed, err := p.claimAgain(ctx); err != nil || changed {
 		return op.Again, err
 	}
-	q := p.q
+	q := p.reserved()
 	q.Taken = slices.Clone(q.Taken)
 	for _, r := range p.unrecorded {
 		q.Taken = append(q.Taken, lifecycle.Taken{HostKey: r.HostKey, InstanceID: r.InstanceID, Reused: r.Assignment > 1})
@@ -397,15 +414,12 @@ func (p *Provision) recordClaims(ctx context.Context, now time.Time) (op.Progres
 	})
 }
 
-// claimAgain writes the records of hosts that run already and are not in the row. Another caller may have taken one out of the row, as it saw
-// no room for it, and be about to give it back: that fails then. By now it is reserved. A host that does not run yet is written when it is ready.
-// If another operation wrote a record first, the row is loaded again.
+// claimAgain writes the records of hosts that were found, and not claimed by this operation just now. Another caller may have taken one out of
+// the row, as it saw no room for it, and be about to give it back: that fails then. If another operation wrote a record first, the row is loaded
+// again.
 func (p *Provision) claimAgain(ctx context.Context) (changed bool, err error) {
-	if !p.limited() {
-		return false, nil
-	}
 	for i, r := range p.unrecorded {
-		if r.State != lifecycle.StateRunning {
+		if !p.found[r.HostKey] {
 			continue
 		}
 		stored, err := p.env.Store.UpdateInstance(ctx, p.hosts[r.HostKey])
@@ -418,6 +432,7 @@ func (p *Provision) claimAgain(ctx context.Context) (changed bool, err error) {
 		}
 		p.Events.Effects++
 		p.unrecorded[i], p.hosts[r.HostKey] = stored, stored
+		delete(p.found, r.HostKey)
 	}
 	return false, nil
 }

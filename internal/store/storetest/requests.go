@@ -56,7 +56,7 @@ func fullRequest(requestID string) lifecycle.Request {
 			Exclude: []lifecycle.Offering{{InstanceType: "c6i.large", Place: "local-a"}, {Place: "subnet-1"}}, Batch: "batch-1",
 		},
 		Members:  []batch.Member{{Repository: "acme/a", RunID: "1", RequestID: "x", Launch: 2, Count: 3}},
-		Launches: 2, OnDemand: true, Shortage: "no c6i.large in zone local-a", Refused: true, QuotaReason: "all 10 are taken", ShortSince: start.Add(4 * time.Minute), QuotaSince: start.Add(5 * time.Minute), Failures: 3, NotBefore: start.Add(3 * time.Minute),
+		Launches: 2, OnDemand: true, Shortage: "no c6i.large in zone local-a", Refused: true, QuotaReason: "all 10 are taken", ReservedIn: []string{"repository", "owner"}, ShortSince: start.Add(4 * time.Minute), QuotaSince: start.Add(5 * time.Minute), Failures: 3, NotBefore: start.Add(3 * time.Minute),
 		Wait: arrival.Wait{QueuedAt: start.Add(-time.Minute), Held: "all 10 are taken", HeldBy: "quota"}, Missed: []arrival.Miss{arrival.MissPool, arrival.MissLost},
 		ReleasedAt: start.Add(time.Minute), Outcome: lifecycle.OutcomeReady, Reason: "all there", Unattended: true, MaxHosts: 7,
 		DueAt: start.Add(2 * time.Minute), ExpiresAt: start.Add(10 * time.Hour),
