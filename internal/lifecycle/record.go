@@ -208,7 +208,8 @@ func (r Record) Restored() bool { return !r.RestoredAt.IsZero() }
 
 // writtenFor is when what the record knows of its host was written. For a host that boots it is when the record was created, or when its
 // request was released, if that is later: a release ends such a host at once. For one that runs, or was released while busy, it is when the host
-// became ready, and for one in the pool when it came there: a release, and a mark that a sweep or an operator has made since, knew nothing newer.
+// became ready, and for one in the pool when it came there, was stopped, or began to get a new root volume: a release, and a mark that a sweep or
+// an operator has made since, knew nothing newer.
 func (r Record) writtenFor(q *Request, p Policy) time.Time {
 	switch {
 	case r.State == StateCreated && q != nil:
@@ -217,6 +218,10 @@ func (r Record) writtenFor(q *Request, p Policy) time.Time {
 		return earliest(r.UpdatedAt, r.CreatedAt)
 	case r.Pooled():
 		return earliest(r.UpdatedAt, r.PooledAt)
+	case r.Stopped():
+		return earliest(r.UpdatedAt, latest(r.Stop.At, r.Stop.StoppedAt))
+	case r.Resetting():
+		return earliest(r.UpdatedAt, r.RootVolume.At)
 	case r.State == StateRunning:
 		return earliest(r.UpdatedAt, r.Threshold.Add(-r.maxRuntime(p)))
 	case r.Releasing() && r.Threshold.Equal(r.RuntimeEndsAt):

@@ -203,6 +203,17 @@ func TestAMarkMakesNoRecordNewer(t *testing.T) {
 			if d := lifecycle.Decide(facts, now, policy); d.Action == lifecycle.ActionTerminate {
 				t.Errorf("%s, %s: %s", host, mark, outcome(d))
 			}
+			if facts.Record.PooledAt.IsZero() {
+				continue
+			}
+			stopped, reset := facts, facts
+			stopped.Record.Stop = &lifecycle.Stop{At: before, StoppedAt: before.Add(time.Minute)}
+			reset.Record.PooledAt, reset.Record.RootVolume = time.Time{}, &lifecycle.RootVolume{At: before}
+			for state, facts := range map[string]lifecycle.Facts{"stopped": stopped, "resetting": reset} {
+				if d := lifecycle.Decide(facts, now, policy); d.Action == lifecycle.ActionTerminate {
+					t.Errorf("%s, then %s, %s: %s", host, state, mark, outcome(d))
+				}
+			}
 		}
 	}
 }
