@@ -35,8 +35,9 @@ type Actor struct {
 
 	// stalled is the virtual time that passed within its own port calls.
 	stalled time.Duration
-	// stood is how long it was suspended last, and resumedAt when it went on.
+	// stood is how long it was suspended last, stoodIn in which call, and resumedAt when it went on.
 	stood     time.Duration
+	stoodIn   string
 	resumedAt time.Time
 	// looks are when it last read something.
 	looks map[Sight]Look

@@ -54,7 +54,7 @@ func (e *Engine) Preempt(a *Actor, call string, n int, d time.Duration) {
 		e.Now = until
 	}
 	e.depth--
-	a.stood, a.resumedAt = e.Now.Sub(began), e.Now
+	a.stood, a.stoodIn, a.resumedAt = e.Now.Sub(began), call, e.Now
 	a.stalled += a.stood
 	e.Tell(a.Name, "resumed", call)
 }

@@ -17,9 +17,9 @@ func (e *Engine) Sees(s Sight) { e.Current.looks[s] = Look{e.Now, e.Current.stal
 // LastLook is when the actor last read something; zero: never.
 func (a *Actor) LastLook(s Sight) Look { return a.looks[s] }
 
-// Stood is how long the current actor was suspended in the call that it makes; 0: it was not.
-func (e *Engine) Stood() time.Duration {
-	if !e.Current.resumedAt.Equal(e.Now) {
+// Stood is how long the current actor was suspended in the call that it makes, which has this name; 0: it was not.
+func (e *Engine) Stood(call string) time.Duration {
+	if e.Current.stoodIn != call || !e.Current.resumedAt.Equal(e.Now) {
 		return 0
 	}
 	return e.Current.stood

@@ -48,17 +48,18 @@ const stoodStill = time.Minute
 func (w *Watcher) checkStop(id string, hibernate bool) {
 	w.Coverage.Actions[lifecycle.ActionStopMachine]++
 	m := w.Machines[id]
-	if m == nil || w.Stood() > stoodStill {
+	if m == nil {
 		return
 	}
-	if m.Host != nil && m.Host.Worker != nil && m.Host.Alive && !m.Host.Hostile {
+	late := w.Stood("stop machine") > stoodStill
+	if !late && m.Host != nil && m.Host.Worker != nil && m.Host.Alive && !m.Host.Hostile {
 		w.Broken(RuleStopped, "the machine of %s is stopped under a job", m.HostKey)
 	}
 	r, err := w.Truth.Instance(engine.Background, m.HostKey)
 	if err != nil || w.of(m.HostKey).wasReplaced() {
 		return // its record was lost, or is an older state
 	}
-	if !r.Stopped() && w.Now.Sub(w.of(m.HostKey).assignedAt) >= restLag {
+	if !late && !r.Stopped() && w.Now.Sub(w.of(m.HostKey).assignedAt) >= restLag {
 		w.Broken(RuleStopped, "the machine of %s is stopped, which is %s", m.HostKey, r.Condition())
 	}
 	if hibernate && m.Host != nil && !m.Host.Hostile && r.Stopped() && !m.Host.Cleaned[r.Assignment] {
