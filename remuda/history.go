@@ -130,7 +130,7 @@ func planHistory(ctx context.Context, app *cli.App, f historyFlags) error {
 		fmt.Fprintln(app.Stderr, note)
 	}
 	if len(r.LeftOut) > 0 && len(f.labels) > 0 {
-		fmt.Fprintln(app.Stderr, "Jobs that are left out count whatever their labels.")
+		fmt.Fprintln(app.Stderr, "Jobs of all labels are counted there, not only those of --label.")
 	}
 	return nil
 }
@@ -256,9 +256,9 @@ func (f historyFlags) refused(made *failure.Error, status int) {
 	case status == http.StatusNotFound:
 		made.Code, made.Remedy = failure.NotFound, fmt.Sprintf("Look at how %s is spelled, and whether the token in GITHUB_TOKEN may see it.", f.github)
 	case status == http.StatusUnauthorized:
-		made.Code, made.Remedy = failure.NotAllowed, "GitHub does not take the token in GITHUB_TOKEN. It may have expired; make another one."
+		made.Code, made.Remedy = failure.NotAllowed, "GitHub refuses the token in GITHUB_TOKEN. It may have expired; make another one. "+made.Remedy
 	case status == http.StatusForbidden:
-		made.Code, made.Remedy = failure.NotAllowed, "The token in GITHUB_TOKEN has to be allowed to read Actions and Metadata of the repositories."
+		made.Code, made.Remedy = failure.NotAllowed, "The token in GITHUB_TOKEN has to be allowed to read Actions and Metadata of the repositories. "+made.Remedy
 	case status >= http.StatusInternalServerError:
 		made.Code = failure.Unavailable
 	}

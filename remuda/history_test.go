@@ -170,7 +170,7 @@ func TestWhatKeepsAReadingAway(t *testing.T) {
 		says string
 	}{
 		"no such owner":  {&fromgithub.RefusedError{Status: 404}, "", failure.NotFound, "Look at how acme is spelled"},
-		"a wrong token":  {&fromgithub.RefusedError{Status: 401, Message: "Bad credentials"}, "x.csv", failure.NotAllowed, "GitHub does not take the token"},
+		"a wrong token":  {&fromgithub.RefusedError{Status: 401, Message: "Bad credentials"}, "x.csv", failure.NotAllowed, "GitHub refuses the token in GITHUB_TOKEN. It may have expired; make another one. What was read is in x.csv"},
 		"a small token":  {&fromgithub.RefusedError{Status: 403}, "", failure.NotAllowed, "has to be allowed to read Actions"},
 		"a fault":        {&fromgithub.RefusedError{Status: 502}, "", failure.Unavailable, "With --save FILE"},
 		"another status": {&fromgithub.RefusedError{Status: 422}, "", failure.Failed, "With --save FILE"},

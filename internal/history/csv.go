@@ -40,14 +40,14 @@ var (
 const maxLabels, maxLabel = 64, 256
 
 // readCSV reads jobs below a line that names the columns. A job whose number was there before does not count again.
-func readCSV(name string, from io.Reader) (h History, err error) {
+func readCSV(name string, from io.Reader, since time.Time) (h History, err error) {
 	seen := map[int64]bool{}
 	err = eachCSV(name, from, func(j Job, line int) error {
 		if j.ID != 0 && seen[j.ID] {
 			return nil
 		}
 		seen[j.ID] = true
-		if h.add(j); len(h.Jobs) > MaxJobs {
+		if h.add(j, since); len(h.Jobs) > MaxJobs {
 			return &Error{name, line, fmt.Sprintf("it has more than %d jobs; split it", MaxJobs)}
 		}
 		return nil
@@ -68,7 +68,8 @@ func eachCSV(name string, from io.Reader, do func(j Job, line int) error) error 
 	whole := bufio.NewReader(from)
 	row := &bounded{from: whole, left: MaxLine}
 	in := csv.NewReader(row)
-	in.ReuseRecord, in.TrimLeadingSpace, in.Comma = true, true, separatorOf(whole)
+	in.ReuseRecord, in.Comma = true, separatorOf(whole)
+	in.TrimLeadingSpace = in.Comma != '\t' // a tab is a space to it
 	at, err := headingOf(name, in)
 	if row.over {
 		return tooWide(name, 1)

@@ -46,7 +46,7 @@ func (d *delivery) body() *delivery {
 }
 
 // readDeliveries reads recorded deliveries, in any order. Those of a job count together, and others than those of jobs do not count.
-func readDeliveries(name string, from io.Reader) (h History, err error) {
+func readDeliveries(name string, from io.Reader, since time.Time) (h History, err error) {
 	jobs, order := map[int64]*Job{}, []int64(nil)
 	in := bufio.NewScanner(from)
 	in.Buffer(nil, MaxLine)
@@ -86,7 +86,7 @@ func readDeliveries(name string, from io.Reader) (h History, err error) {
 		return h, &Error{Name: name, Why: "no line of it has a workflow_job, so it has no deliveries of jobs"}
 	}
 	for _, id := range order {
-		h.add(*jobs[id])
+		h.add(*jobs[id], since)
 	}
 	return h, nil
 }

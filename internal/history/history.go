@@ -97,7 +97,10 @@ func Load(path string, stdin io.Reader) (History, error) {
 }
 
 // Read reads a history, known by name in errors. One that begins with a brace has recorded deliveries, one on each line, and any other is CSV.
-func Read(name string, from io.Reader) (History, error) {
+func Read(name string, from io.Reader) (History, error) { return ReadSince(name, from, time.Time{}) }
+
+// ReadSince reads what of a history was created at a time or later.
+func ReadSince(name string, from io.Reader, since time.Time) (History, error) {
 	limited := &bounded{from: from, left: MaxBytes}
 	in := bufio.NewReader(limited)
 	if mark, _ := in.Peek(len(byteOrderMark)); string(mark) == byteOrderMark { // an error comes again below
@@ -117,7 +120,7 @@ func Read(name string, from io.Reader) (History, error) {
 	case '[':
 		return History{}, &Error{Name: name, Why: "it is a list in JSON; write each delivery on a line of its own, as `jq -c '.[]'` does"}
 	}
-	h, err := read(name, in)
+	h, err := read(name, in, since)
 	var wrong *Error
 	if errors.As(err, &wrong) && wrong.Line > 0 {
 		wrong.Line += blank
@@ -187,9 +190,10 @@ func firstByte(in *bufio.Reader) (first byte, lines int, err error) {
 	}
 }
 
-// add takes a job that has ended, or counts why it does not.
-func (h *History) add(j Job) {
+// add takes a job that has ended, or counts why it does not. One that was created before a time is passed over.
+func (h *History) add(j Job, since time.Time) {
 	switch {
+	case !j.Created.IsZero() && j.Created.Before(since):
 	case j.Started.IsZero():
 		h.Unstarted++
 	case j.Completed.IsZero():
@@ -224,7 +228,7 @@ func (h History) LeftOut() (sentences []string) {
 		{h.Unstarted, "no runner ever had them"},
 		{h.Open, "no end of them is recorded"},
 		{h.Backward, "they ended before they began"},
-		{h.Copies, "they were over before they were created, as the copies are that GitHub makes of jobs for a later attempt of their run"},
+		{h.Copies, "they were over before they were created: GitHub copies jobs into a later attempt of their run"},
 		{h.Long, fmt.Sprintf("they ran for more than %d days, and GitHub ends each run by then", MaxTook/(24*time.Hour))},
 	} {
 		if of.n > 0 {

@@ -186,11 +186,12 @@ func TestAByteOrderMark(t *testing.T) {
 // TestSeparators: spreadsheets also write semicolons or tabs between columns.
 func TestSeparators(t *testing.T) {
 	t.Parallel()
-	const text = "repository|created_at|started_at|completed_at|labels\r\nacme/app|2026-11-02T09:00:00Z|2026-11-02T09:00:20Z|2026-11-02T09:05:20Z|a,b;c\r\n"
+	const text = "repository|created_at|started_at|completed_at|labels\r\nacme/app|2026-11-02T09:00:00Z|2026-11-02T09:00:20Z|2026-11-02T09:05:20Z|a,b;c\r\n" +
+		"acme/app|2026-11-02T09:00:00Z|||\r\n"
 	for _, separator := range []string{";", "\t"} {
 		label := map[string]string{";": "a,b", "\t": "a,b;c"}[separator]
 		h := read(t, strings.ReplaceAll(strings.ReplaceAll(text, "a,b;c", label), "|", separator))
-		if len(h.Jobs) != 1 || h.Jobs[0].Labels[0] != label || h.Jobs[0].Took() != 5*time.Minute {
+		if len(h.Jobs) != 1 || h.Unstarted != 1 || h.Jobs[0].Labels[0] != label || h.Jobs[0].Took() != 5*time.Minute {
 			t.Errorf("%q: %+v", separator, h)
 		}
 	}

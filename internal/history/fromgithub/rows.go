@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -111,16 +110,14 @@ func (r *Rows) add(run int64, jobs []history.Job) error {
 }
 
 // History is what was read, with what an earlier reading has kept, of jobs that were created since a time.
-func (r *Rows) History(since time.Time) (h history.History, err error) {
+func (r *Rows) History(since time.Time) (history.History, error) {
 	if r.file == nil {
 		return history.Read("GitHub", &r.all)
 	}
 	if _, err := r.file.Seek(0, io.SeekStart); err != nil {
-		return h, fmt.Errorf("read saved jobs: %w", err)
+		return history.History{}, fmt.Errorf("read saved jobs: %w", err)
 	}
-	h, err = history.Read(r.file.Name(), r.file)
-	h.Jobs = slices.DeleteFunc(h.Jobs, func(j history.Job) bool { return j.Created.Before(since) })
-	return h, err
+	return history.ReadSince(r.file.Name(), r.file, since)
 }
 
 // Close closes the file.
