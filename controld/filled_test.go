@@ -130,7 +130,7 @@ func TestEveryOptionIsFilled(t *testing.T) {
 		"people":  {inAWS.d.pageOptions(inAWS.c).SignIn.Allowed, nil},
 		"gauges":  {inAWS.d.gauges(inAWS.c), map[string]string{"mu": "its own", "last": "its own"}},
 
-		"presence": {inAWS.d.presence, map[string]string{"seen": "its own", "count": "its own"}},
+		"presence": {inAWS.d.presence, map[string]string{"seen": "its own", "beats": "its own", "count": "its own"}},
 		"daemon":   {inAWS.d, nil},
 		"backends": {inAWS.d.backends, map[string]string{"endHosts": "hosts outlive the daemon", "atOnce": defaults}},
 		"backends here": {local.d.backends, map[string]string{
