@@ -173,15 +173,15 @@ func (f historyFlags) question(ctx context.Context, app *cli.App) (q forecast.Qu
 	if q.History, err = f.jobs(ctx, app); err != nil {
 		return q, err
 	}
-	all := len(q.History.Jobs)
-	labels := labelsOf(q.History.Jobs)
-	q.History.Jobs = slices.DeleteFunc(q.History.Jobs, func(j history.Job) bool { return !f.wants(j) })
 	switch name := cmp.Or(f.path, f.github); {
-	case all == 0:
-		return q, &failure.Error{Code: failure.NotFound, Err: fmt.Errorf("no job to play in %s", name), Remedy: strings.Join(q.History.LeftOut(), " ")}
 	case len(q.History.Jobs) == 0:
-		return q, &failure.Error{Code: failure.NotFound, Err: fmt.Errorf("no job in %s has the label %s", name, strings.Join(f.labels, " or ")), Remedy: labels}
+		return q, &failure.Error{Code: failure.NotFound, Err: fmt.Errorf("no job to play in %s", name), Remedy: strings.Join(q.History.LeftOut(), " ")}
+	case !slices.ContainsFunc(q.History.Jobs, f.wants):
+		return q, &failure.Error{
+			Code: failure.NotFound, Err: fmt.Errorf("no job in %s has the label %s", name, strings.Join(f.labels, " or ")), Remedy: labelsOf(q.History.Jobs),
+		}
 	}
+	q.History.Jobs = slices.DeleteFunc(q.History.Jobs, func(j history.Job) bool { return !f.wants(j) })
 	if f.optimize {
 		q.Search.Wait = f.wait
 		if q.Search.Zone, err = time.LoadLocation(f.zone); err != nil {

@@ -44,7 +44,7 @@ type options struct {
 func parse(args []string, stderr io.Writer) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("sim", flag.ContinueOnError)
-	flags.SetOutput(stderr)
+	flags.SetOutput(io.Discard) // main prints the error
 	flags.Uint64Var(&o.seed, "seed", 0, "live this one life and show its trace; left out: many")
 	flags.Uint64Var(&o.first, "first", 1, "the first seed of many")
 	flags.BoolVar(&o.fresh, "new", false, "take the first seed from the clock, so that the lives are others than before")
@@ -57,6 +57,10 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.StringVar(&o.explore, "explore", "", "explore bounds instead: small, large, or those of one name")
 	flags.StringVar(&o.story, "story", "", "play the story in this file instead, and print it: see internal/sim/testdata/stories")
 	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			flags.SetOutput(stderr)
+			flags.Usage()
+		}
 		return o, err
 	}
 	if flags.NArg() > 0 {
