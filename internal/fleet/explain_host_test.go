@@ -271,7 +271,7 @@ func TestExplainAHostOfARun(t *testing.T) {
 		}
 		for _, event := range e.Events {
 			if event.RunID != "2" || event.InstanceID != id {
-				t.Errorf("it is told of run %q and host %s: %s", event.RunID, event.InstanceID, event.Reason)
+				t.Errorf("it is about run %q and host %s: %s", event.RunID, event.InstanceID, event.Reason)
 			}
 		}
 		for _, of := range []fleet.OfRun{{Repository: repository, RunID: "1"}, {Repository: repository, RunID: "3"}, {Repository: "acme/other", RunID: "2"}} {

@@ -38,8 +38,8 @@ type History struct {
 	// Jobs are in the order in which they were created; of jobs of the same time: by repository and id.
 	Jobs []Job
 	// Unstarted are the jobs that no runner ever had, Open those without a recorded end, Backward those that ended before they began, and
-	// Long those that ran for more than MaxTook. Copies were over before they were created: what a later attempt of a run does not run again,
-	// GitHub gives it as new jobs with the times of the earlier attempt. They are not among Jobs.
+	// Long those that ran for more than MaxTook. Copies were over before they were created: for jobs that a later attempt of a run does not run
+	// again GitHub makes new ones, with the times of the earlier attempt. They are not among Jobs.
 	Unstarted, Open, Backward, Long, Copies int
 }
 

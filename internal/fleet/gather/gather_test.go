@@ -275,8 +275,8 @@ func TestAMachineOfABatchIsShownLate(t *testing.T) {
 // The row of a batch is due once the cloud shows its machines. It stays open while a member has not closed its launch, and is kept for a day then.
 func TestTheRowOfABatchIsOpenWhileItIsNeeded(t *testing.T) {
 	for name, closed := range map[string]func(*lifecycle.Request){
-		"the launch is closed":     func(q *lifecycle.Request) { q.Launch = nil },
-		"the member launches anew": func(q *lifecycle.Request) { order := *q.Launch; order.Batch, q.Launch = "batch-later", &order },
+		"the launch is closed":            func(q *lifecycle.Request) { q.Launch = nil },
+		"the member makes another launch": func(q *lifecycle.Request) { order := *q.Launch; order.Batch, q.Launch = "batch-later", &order },
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBadCloud(t, &badCloud{makes: true}, func(t *testing.T, s *store.Store, first, _ *gather.Batches, q lifecycle.Request) {
