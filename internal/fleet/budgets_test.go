@@ -120,6 +120,48 @@ func TestABudgetThatIsUsedUp(t *testing.T) {
 	})
 }
 
+// What a host has spent counts while its machine ends, for a replica that has looked lately, for one that has not, and for one that has just started. So a
+// budget that is used up stays so. It counts once when the machine is gone, whether that takes a moment or half an hour.
+func TestABudgetWhileTheLastHostEnds(t *testing.T) {
+	for name, ends := range map[string]int{"in a moment": 0, "in half an hour": 3} {
+		t.Run(name, func(t *testing.T) {
+			inBubbleOf(t, budgeted, func(ctx context.Context, t *testing.T, w *world) {
+				look := func(name string, f *fleet.Fleet, least, most float64) {
+					t.Helper()
+					uses, _, err := f.Budgets(ctx, time.Now())
+					if err != nil || uses[1].Spent < least || uses[1].Spent > most {
+						t.Errorf("%s: %+v (%v), want %g to %g dollars", name, uses[1], err, least, most)
+					}
+				}
+				w.spend(ctx, repository, "9", 9)
+				host := w.mustProvision(ctx, demand("1", "a", 1))[0]
+				seldom := w.newFleet("seldom", budgeted)
+				look("at first", seldom, 9, 9.01)
+				for range 7 {
+					time.Sleep(10 * time.Minute)
+					look("while it runs", w.fleet, 9.1, 10.2)
+				}
+				if _, err := w.fleet.Terminate(ctx, host.InstanceID, "the test", time.Now()); err != nil {
+					t.Fatal(err)
+				}
+				look("one that has not looked lately", seldom, 10.16, 10.17)
+				look("one that has just started", w.newFleet("new", budgeted), 10.16, 10.17)
+				for range ends {
+					time.Sleep(10 * time.Minute)
+					look("one that has looked lately", w.fleet, 10.16, 10.17)
+				}
+				for range 3 {
+					w.sweepOnce(ctx, w.fleet.NewDueSweep())
+					time.Sleep(10 * time.Minute)
+					look("once it is gone", w.fleet, 10.16, 10.17)
+				}
+				time.Sleep(25 * time.Hour)
+				look("on the next day", w.fleet, 10.16, 10.17)
+			})
+		})
+	}
+}
+
 // A request that has one of its two hosts goes on looking for the other, when the budget is used up in between.
 func TestABudgetAndARequestThatHasBegun(t *testing.T) {
 	inBubbleOf(t, budgeted, func(ctx context.Context, t *testing.T, w *world) {

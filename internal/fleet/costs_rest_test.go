@@ -10,6 +10,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/meter"
+	store "github.com/remuda-ci/remuda/internal/store/memory"
 )
 
 // neverPools is a store that refuses the record of a pooled host and takes the row of its cycle, as after a crash between the two writes.
@@ -63,4 +64,83 @@ func TestCostOfAHostThatEndsInPlaceOfItsPool(t *testing.T) {
 		}
 		seen.want(t, report)
 	})
+}
+
+// betweenReads does something after the first page of live hosts, and after the first page of hosts that are due.
+type betweenReads struct {
+	*store.Store
+	afterLive, afterDue func()
+}
+
+func (s *betweenReads) ListInstances(ctx context.Context, f lifecycle.Filter, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error) {
+	got, err := s.Store.ListInstances(ctx, f, page)
+	if do := s.afterLive; do != nil {
+		s.afterLive = nil
+		do()
+	}
+	return got, err
+}
+
+func (s *betweenReads) DueInstances(ctx context.Context, now time.Time, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error) {
+	got, err := s.Store.DueInstances(ctx, now, page)
+	if do := s.afterDue; do != nil {
+		s.afterDue = nil
+		do()
+	}
+	return got, err
+}
+
+// A host that ends is in each report once: before its record ends, while its machine ends, after that, and if any of these happens during the read.
+func TestCostOfAHostWhileItsMachineEnds(t *testing.T) {
+	end := func(ctx context.Context, w *world, host lifecycle.Record) func() {
+		return func() {
+			if _, err := w.fleet.Terminate(ctx, host.InstanceID, "the test", time.Now()); err != nil {
+				w.t.Error(err)
+			}
+		}
+	}
+	gone := func(ctx context.Context, w *world, host lifecycle.Record) func() {
+		return func() {
+			w.sweepOnce(ctx, w.fleet.NewDueSweep()) // which ends the machine
+			time.Sleep(time.Minute)
+			w.sweepOnce(ctx, w.fleet.NewDueSweep())
+			if r := w.record(host.HostKey); !r.DueAt.IsZero() {
+				w.t.Errorf("the machine is not known to be gone: %+v", r)
+			}
+		}
+	}
+	for name, c := range map[string]struct{ ends, isGone string }{
+		"before the read":      {"before", ""},
+		"gone before the read": {"before", "before"},
+		"after the live hosts": {"live", ""},
+		"gone after those due": {"before", "due"},
+		"both during the read": {"live", "due"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubbleOf(t, priced, func(ctx context.Context, t *testing.T, w *world) {
+				host := w.mustProvision(ctx, demand("101", "a", 1))[0]
+				time.Sleep(time.Hour)
+				between := &betweenReads{Store: w.store}
+				reader := w.newFleet("b", priced, func(o *fleet.Options) { o.Store = between })
+				for _, step := range []struct {
+					at string
+					do func()
+				}{{c.ends, end(ctx, w, host)}, {c.isGone, gone(ctx, w, host)}} {
+					switch step.at {
+					case "before":
+						step.do()
+					case "live":
+						between.afterLive = step.do
+					case "due":
+						between.afterDue = step.do
+					}
+				}
+				report, err := reader.Costs(ctx, fleet.CostQuery{By: fleet.CostByRun}, time.Now())
+				lived := w.machineTime(w.recordedIDs())
+				if got := report.Total.Sum(); err != nil || (got-lived).Abs() > 2*time.Minute || report.Total.Runs > 1 || lived < time.Hour {
+					t.Errorf("the machine lived for %s, and the report has %+v (%v)", lived, report.Rows, err)
+				}
+			})
+		})
+	}
 }

@@ -90,15 +90,17 @@ type cycleKey struct {
 	from    meter.Milli
 }
 
-// read adds the entries of the cycles that ended since the first day of the query, and of the open ones. Records are read before
-// readings: what is written in between is in both, and counts once.
+// read adds the entries of the cycles that ended since the first day of the query, and of those that no reading has yet. Records are read before
+// readings, and those of live hosts first: what changes in between is in both, and counts once.
 func (c *Costs) read(ctx context.Context, b *builder, now time.Time) error {
 	if err := c.readJobs(ctx, b, now); err != nil {
 		return err
 	}
-	seen, err := c.readLive(ctx, b, now)
-	if err != nil {
-		return err
+	seen := map[cycleKey]bool{}
+	for _, list := range []lister{c.live(b.q.Pool), c.ending(now)} {
+		if err := c.readRecords(ctx, b, list, seen, now); err != nil {
+			return err
+		}
 	}
 	begin, err := meter.ParseDay(b.q.Since)
 	if err != nil {
@@ -107,31 +109,57 @@ func (c *Costs) read(ctx context.Context, b *builder, now time.Time) error {
 	return c.readDays(ctx, b, seen, begin, now)
 }
 
-// readLive adds the entries of the cycles that the records of live hosts have, and returns which they are.
-func (c *Costs) readLive(ctx context.Context, b *builder, now time.Time) (seen map[cycleKey]bool, err error) {
-	seen = map[cycleKey]bool{}
+// lister lists a page of records.
+type lister func(ctx context.Context, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error)
+
+// live lists the hosts that have not ended, of a pool or of all.
+func (c *Costs) live(pool string) lister {
+	return func(ctx context.Context, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error) {
+		return c.Store.ListInstances(ctx, lifecycle.Filter{States: lifecycle.LiveStates, Pool: pool}, page)
+	}
+}
+
+// endingWithin is within what time the due sweep looks again at a host that has ended, until its machine is gone: at most a minute, and some for
+// clocks that are apart.
+const endingWithin = 2 * time.Minute
+
+// ending lists the hosts that have ended and whose machines may not be gone. They have no reading before that.
+func (c *Costs) ending(now time.Time) lister {
+	return func(ctx context.Context, page lifecycle.PageOf) (lifecycle.Page[lifecycle.Record], error) {
+		due, err := c.Store.DueInstances(ctx, now.Add(endingWithin), page)
+		due.Items = slices.DeleteFunc(due.Items, func(r lifecycle.Record) bool { return r.State != lifecycle.StateTerminated })
+		return due, err
+	}
+}
+
+// readRecords adds the entries of the cycles that the records of a listing have, except those that are seen, which they are then.
+func (c *Costs) readRecords(ctx context.Context, b *builder, list lister, seen map[cycleKey]bool, now time.Time) error {
 	for page := (lifecycle.PageOf{Limit: maxPage}); ; {
-		got, err := c.Store.ListInstances(ctx, lifecycle.Filter{States: lifecycle.LiveStates, Pool: b.q.Pool}, page)
+		got, err := list(ctx, page)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		jobs, err := c.jobsOfPools(ctx, got.Items, now)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for _, r := range got.Items {
 			for _, cycle := range r.Cycles() {
+				key := cycleKey{r.HostKey, cycle.From}
+				if seen[key] {
+					continue
+				}
+				seen[key] = true
 				if j, ok := jobs[r.HostKey]; ok && cycle.Repository != "" && cycle.RunID == "" {
 					cycle.User = meter.User{Repository: j.Repository, Workflow: j.Workflow, RunID: j.RunID, Attempt: j.RunAttempt}
 				}
-				seen[cycleKey{r.HostKey, cycle.From}] = true
-				if err := b.addCycle(cycle, r.HostKey, cycle.Entries(r.Metered(), now)); err != nil {
-					return nil, err
+				if err := b.addUnwritten(key, unwritten{cycle, r.Metered(), now}); err != nil {
+					return err
 				}
 			}
 		}
 		if page.After = got.Next; page.After == "" {
-			return seen, nil
+			return nil
 		}
 	}
 }

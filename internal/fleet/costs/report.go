@@ -146,8 +146,7 @@ func (q Query) fill(now time.Time) (Query, error) {
 }
 
 // Report says what the hosts of the fleet were used for and what that cost, those that live now included. It reads the
-// records of all live hosts, and the sums of each day, or the readings of it. A host that has just ended is missing for as
-// long as its machine takes to be gone.
+// records of all live hosts and of those whose machines are about to be gone, and the sums of each day, or the readings of it.
 func (c *Costs) Report(ctx context.Context, q Query, now time.Time) (Report, error) {
 	q, err := q.fill(now)
 	if err != nil {
@@ -174,6 +173,23 @@ type builder struct {
 	jobs meter.JobTimes
 	// days are the times of all hosts, by day.
 	days map[string]meter.Times
+	// unwritten are the cycles of runs that were added and that no reading has; nil: they are not kept.
+	unwritten map[cycleKey]unwritten
+}
+
+// unwritten is a cycle that a record had at a time.
+type unwritten struct {
+	cycle meter.Cycle
+	host  meter.Host
+	at    time.Time
+}
+
+// addUnwritten adds a cycle as it was in a record.
+func (b *builder) addUnwritten(key cycleKey, u unwritten) error {
+	if b.unwritten != nil && u.cycle.Repository != "" {
+		b.unwritten[key] = u
+	}
+	return b.addCycle(u.cycle, key.hostKey, u.cycle.Entries(u.host, u.at))
 }
 
 // addCycle adds a part of the life of a host.

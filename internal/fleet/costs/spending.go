@@ -22,6 +22,11 @@ type spending struct {
 	// readAt is when all of the month was read. The sums have the cycles that were released before until.
 	readAt, until time.Time
 	sums          meter.Sums
+	// unwritten are the cycles of runs that a record had and that no reading has, as they were in the record last. A host that has ended is not among
+	// the live ones, and has no reading until its machine is gone. Without these, what is spent would become less for that time.
+	unwritten map[cycleKey]unwritten
+	// at is when that was.
+	at time.Time
 }
 
 // goesOn reports whether what was read at a time may be the begin of what is asked for now.
@@ -39,7 +44,7 @@ func (c *Costs) since(ctx context.Context, month string, before spending, now ti
 		begin, _ := meter.ParseDay(q.Since) // which fill has checked
 		before = spending{month: month, readAt: now, until: begin}
 	}
-	all := &builder{q: q, prices: c.Prices, sums: maps.Clone(before.sums), days: map[string]meter.Times{}}
+	all := &builder{q: q, prices: c.Prices, sums: maps.Clone(before.sums), days: map[string]meter.Times{}, unwritten: map[cycleKey]unwritten{}}
 	if all.sums == nil {
 		all.sums = meter.Sums{}
 	}
@@ -47,14 +52,34 @@ func (c *Costs) since(ctx context.Context, month string, before spending, now ti
 	after.until = latest(before.until, now.Add(-WrittenWithin))
 	rest := &builder{q: q, sums: maps.Clone(all.sums), days: map[string]meter.Times{}}
 	after.sums = rest.sums
-	seen, err := c.readLive(ctx, all, now)
-	if err == nil {
-		err = c.readDays(ctx, &splitter{all, rest, after.until}, seen, before.until, now)
-	}
-	if err != nil {
+	if err := c.addNew(ctx, all, rest, before, after.until, now); err != nil {
 		return Report{}, before, err
 	}
+	after.unwritten, after.at = all.unwritten, now
 	return all.report(), after, nil
+}
+
+// addNew adds what is newer than what was read before to all of it. What was released before a time it adds to the rest, too.
+func (c *Costs) addNew(ctx context.Context, all, rest *builder, before spending, until, now time.Time) error {
+	seen := map[cycleKey]bool{}
+	err := c.readRecords(ctx, all, c.live(""), seen, now)
+	if err == nil && now.Sub(before.at) > WrittenWithin { // else the hosts that end are known from a moment ago
+		err = c.readRecords(ctx, all, c.ending(now), seen, now)
+	}
+	if err != nil {
+		return err
+	}
+	left := maps.Clone(before.unwritten)
+	maps.DeleteFunc(left, func(key cycleKey, _ unwritten) bool { return seen[key] })
+	if err := c.readDays(ctx, &splitter{all, rest, until, left}, seen, before.until, now); err != nil {
+		return err
+	}
+	for key, u := range left {
+		if err := all.addUnwritten(key, u); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func latest(a, b time.Time) time.Time {
@@ -64,11 +89,12 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// splitter adds up all that is read, and apart what was released before a time.
+// splitter adds up all that is read, and apart what was released before a time. What it reads is written, and no longer left.
 type splitter struct {
 	*builder
 	before *builder
 	until  time.Time
+	left   map[cycleKey]unwritten
 }
 
 // addDay adds the sums of a day that is long over.
@@ -80,6 +106,7 @@ func (s *splitter) addDay(entries []meter.Entry) error {
 }
 
 func (s *splitter) addReading(r meter.Reading, c meter.Cycle) error {
+	delete(s.left, cycleKey{r.HostKey, c.From})
 	if _, name := meter.NameFrom(s.until); r.Name < name {
 		if err := s.before.addReading(r, c); err != nil {
 			return err
