@@ -41,8 +41,9 @@ func TestAHostOfAHeldFleetBearsTheMarkPastItsDeadline(t *testing.T) {
 				t.Errorf("with the mark: %s, looked at again at %s", outcome(d), d.CheckAt)
 			}
 			facts.FleetHold = &fleethold.Hold{}
-			if r := marked(t, facts.Record, lifecycle.Decide(facts, now, policy), policy); r.FleetHeld || r.Held(now) {
-				t.Error("the mark is still there after the hold")
+			d = lifecycle.Decide(facts, now, policy)
+			if r := marked(t, facts.Record, d, policy); r.FleetHeld || r.Held(now) || !d.CheckAt.Equal(now) || !r.DueAt.Equal(now) {
+				t.Errorf("after the hold: held until %s, for the fleet %t, due at %s", r.Hold, r.FleetHeld, r.DueAt)
 			}
 		})
 	}
@@ -64,5 +65,42 @@ func TestTheMarkOfTheFleetsHoldReplacesNoOtherHold(t *testing.T) {
 	facts.FleetHold = &fleethold.Hold{Until: now.Add(time.Minute)}
 	if d := lifecycle.Decide(facts, now, policy); d.Action != lifecycle.ActionKeep || d.Code != lifecycle.ReasonHeld {
 		t.Errorf("%s, want that its own hold keeps it", outcome(d))
+	}
+}
+
+// A hold of its own that ends before the fleet's is followed by the mark a look before it ends, and not earlier: its agent ends the host at that time.
+func TestTheMarkFollowsAHoldThatEndsFirst(t *testing.T) {
+	for name, tt := range map[string]struct {
+		own, fleet time.Duration
+		marked     bool
+	}{
+		"it ends a look from now":   {fleethold.Look, time.Hour, true},
+		"it ends soon":              {time.Second, time.Hour, true},
+		"it ends later":             {fleethold.Look + 1, time.Hour, false},
+		"it ends with the fleet's":  {time.Second, time.Second, false},
+		"it ends after the fleet's": {2 * time.Second, time.Second, false},
+	} {
+		facts, policy := scene{host: "running", answer: "seen", beat: "fresh", deadline: "ahead"}.facts()
+		facts.Record.Hold, facts.FleetHold = now.Add(tt.own), &fleethold.Hold{Until: now.Add(tt.fleet)}
+		d := lifecycle.Decide(facts, now, policy)
+		if (d.Action == lifecycle.ActionHold) != tt.marked || tt.marked && !d.Hold.Equal(facts.FleetHold.Mark()) {
+			t.Errorf("%s: %s until %s", name, outcome(d), d.Hold)
+		}
+	}
+}
+
+// A change of state takes the mark of the fleet's hold away, and leaves an operator's hold on the host.
+func TestAChangeOfStateTakesTheFleetsMark(t *testing.T) {
+	until := now.Add(time.Hour)
+	for _, ofFleet := range []bool{true, false} {
+		f, p := idleOver(), stoppedPolicy()
+		f.Record.Hold, f.Record.FleetHeld = until, ofFleet
+		if r := marked(t, f.Record, lifecycle.Decision{Action: lifecycle.ActionStop}, p); r.FleetHeld || r.Hold.IsZero() != ofFleet {
+			t.Errorf("stopped: held until %s, for the fleet %t", r.Hold, r.FleetHeld)
+		}
+		f.Record.State, f.Record.PooledAt, f.Record.Threshold = lifecycle.StateTerminated, time.Time{}, time.Time{}
+		if r := marked(t, f.Record, lifecycle.Decision{Action: lifecycle.ActionForget}, p); r.FleetHeld || r.Hold.IsZero() != ofFleet {
+			t.Errorf("forgotten: held until %s, for the fleet %t", r.Hold, r.FleetHeld)
+		}
 	}
 }

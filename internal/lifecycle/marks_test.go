@@ -78,6 +78,37 @@ func TestAScaleDownIsTakenBack(t *testing.T) {
 	}
 }
 
+// A host that was not read as idle before is idle from when scale-down began with it. The marks go when its assignment begins to serve, and with it.
+func TestTheMarksOfAnAssignment(t *testing.T) {
+	r := lifecycle.Record{HostKey: hostKey, State: lifecycle.StateRunning, RunID: "7", Assignment: 1, OrphanAt: now}
+	if r.BeginScaleDown(now.Add(time.Minute)); !r.IdleDetectedAt.Equal(now.Add(time.Minute)) {
+		t.Errorf("idle since %s", r.IdleDetectedAt)
+	}
+	claimed := r
+	claimed.State = lifecycle.StateClaimed
+	for _, tt := range []struct {
+		record lifecycle.Record
+		action lifecycle.Action
+	}{{r, lifecycle.ActionRelease}, {r, lifecycle.ActionTerminate}, {claimed, lifecycle.ActionReady}} {
+		n, err := lifecycle.Apply(tt.record, lifecycle.Decision{Action: tt.action}, now, lifecycle.DefaultPolicy())
+		if err != nil || n.Orphan() || !n.IdleDetectedAt.IsZero() || !n.ScaleDownAt.IsZero() || !n.Retiring {
+			t.Errorf("%s: orphan since %s, idle since %s, scaled down at %s, retiring %t: %v", tt.action, n.OrphanAt, n.IdleDetectedAt, n.ScaleDownAt, n.Retiring, err)
+		}
+	}
+}
+
+// An end by which the host was deregistered leaves no registration to be deleted.
+func TestAnEndWithoutARegistration(t *testing.T) {
+	for _, deregistered := range []bool{true, false} {
+		r := lifecycle.Record{HostKey: hostKey, State: lifecycle.StateRunning, RunID: "7", Assignment: 1, RunnerName: "remuda-1-i-1", GitHubRunnerID: 5}
+		d := lifecycle.Decision{Action: lifecycle.ActionTerminate, Deregistered: deregistered}
+		n, err := lifecycle.Apply(r, d, now, lifecycle.DefaultPolicy())
+		if err != nil || (n.RunnerName == "") != deregistered || (n.GitHubRunnerID == 0) != deregistered {
+			t.Errorf("deregistered %t: runner %q, %d: %v", deregistered, n.RunnerName, n.GitHubRunnerID, err)
+		}
+	}
+}
+
 // Only a host that serves leaves a run behind, and only where its end says so.
 func TestARunThatIsLeft(t *testing.T) {
 	serving := lifecycle.Record{State: lifecycle.StateRunning, RunID: "7", Labels: []string{"gpu"}, Repository: "acme/web", Assignment: 1, RequestID: "q"}

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/meter"
 )
@@ -179,6 +181,115 @@ func TestTheMeterFollowsTheHost(t *testing.T) {
 		ended, err := lifecycle.Apply(r, lifecycle.Decision{Action: lifecycle.ActionTerminate}, now, p)
 		if c, _ := ended.Meter.Cycle(); err != nil || c.EndedAt != meter.At(tt.until) || c.GoneAt != meter.At(now) {
 			t.Errorf("%s: used until %d, gone at %d, want %d and %d: %v", name, c.EndedAt, c.GoneAt, meter.At(tt.until), meter.At(now), err)
+		}
+	}
+}
+
+// TestJobsAreServedInOrder: by when they were queued, and then by their ids.
+func TestJobsAreServedInOrder(t *testing.T) {
+	early, late := lifecycle.Job{ID: 2, QueuedAt: now}, lifecycle.Job{ID: 1, QueuedAt: now.Add(1)}
+	twin := lifecycle.Job{ID: 3, QueuedAt: now.In(time.FixedZone("east", 3600))}
+	for _, pair := range [][2]lifecycle.Job{{early, late}, {early, twin}, {twin, late}} {
+		if !pair[0].Before(pair[1]) || pair[1].Before(pair[0]) || pair[0].Before(pair[0]) {
+			t.Errorf("%+v and %+v", pair[0], pair[1])
+		}
+	}
+}
+
+// TestFilterPasses: the parts of a filter that no database has a column for.
+func TestFilterPasses(t *testing.T) {
+	held := lifecycle.Record{Hold: now.Add(time.Hour), Repository: "acme/shop"}
+	retiring := lifecycle.Record{Retiring: true, Repository: "acme/web"}
+	unused := lifecycle.Record{}
+	for name, tt := range map[string]struct {
+		filter                 lifecycle.Filter
+		held, retiring, unused bool
+	}{
+		"all":              {lifecycle.Filter{}, true, true, true},
+		"held now":         {lifecycle.Filter{HeldAt: now}, true, false, false},
+		"held later":       {lifecycle.Filter{HeldAt: now.Add(time.Hour)}, false, false, false},
+		"retiring":         {lifecycle.Filter{Retiring: true}, false, true, false},
+		"of a repository":  {lifecycle.Filter{Repository: "Acme/Shop"}, true, false, false},
+		"of an owner":      {lifecycle.Filter{Repository: "ACME"}, true, true, false},
+		"of another owner": {lifecycle.Filter{Repository: "ac"}, false, false, false},
+		"of both":          {lifecycle.Filter{Repository: "acme/shop", Retiring: true}, false, false, false},
+	} {
+		for _, r := range []struct {
+			record lifecycle.Record
+			want   bool
+		}{{held, tt.held}, {retiring, tt.retiring}, {unused, tt.unused}} {
+			if got := tt.filter.Passes(r.record); got != r.want {
+				t.Errorf("%s: %+v passes %t", name, r.record, got)
+			}
+		}
+	}
+}
+
+// TestReboots: the silence of a host says nothing while its machine is stopped, gets a new root volume, or boots with it.
+func TestReboots(t *testing.T) {
+	replaced := &lifecycle.RootVolume{At: now, ReplacedAt: now}
+	for name, tt := range map[string]struct {
+		record lifecycle.Record
+		want   bool
+	}{
+		"stopped":                     {lifecycle.Record{State: lifecycle.StateIdle, PooledAt: now, Stop: &lifecycle.Stop{}}, true},
+		"starting":                    {lifecycle.Record{State: lifecycle.StateClaimed, Stop: &lifecycle.Stop{}}, true},
+		"resetting":                   {lifecycle.Record{State: lifecycle.StateIdle, RootVolume: &lifecycle.RootVolume{At: now}}, true},
+		"boots with a new volume":     {lifecycle.Record{State: lifecycle.StateIdle, RootVolume: replaced}, true},
+		"pooled with a new volume":    {lifecycle.Record{State: lifecycle.StateIdle, PooledAt: now, RootVolume: replaced}, false},
+		"releasing":                   {lifecycle.Record{State: lifecycle.StateIdle}, false},
+		"of a run, with a new volume": {lifecycle.Record{State: lifecycle.StateRunning, RootVolume: replaced}, false},
+	} {
+		if got := tt.record.Reboots(); got != tt.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// TestOnlyAwakeHosts: a claim of what is awake does not hold for a host that rests, and any other does.
+func TestOnlyAwakeHosts(t *testing.T) {
+	r := idleOver().Record
+	r.Threshold = now.Add(time.Hour)
+	for _, rests := range []bool{false, true} {
+		if r.RestingAt = (time.Time{}); rests {
+			r.RestingAt = now
+		}
+		for _, awake := range []bool{false, true} {
+			c := start1()
+			if c.Awake = awake; c.Holds(r) != (!awake || !rests) {
+				t.Errorf("of a host that is awake only: %t, it rests: %t, and it holds: %t", awake, rests, c.Holds(r))
+			}
+		}
+	}
+	woken, err := lifecycle.Apply(r, lifecycle.Decision{Action: lifecycle.ActionWake, CheckAt: now.Add(time.Minute)}, now, lifecycle.DefaultPolicy())
+	if err != nil || woken.Resting() || !woken.Pooled() || !woken.DueAt.Equal(now.Add(time.Minute)) {
+		t.Errorf("woken: %+v, %v", woken, err)
+	}
+}
+
+// TestCyclesOfARecord: a host that was released has ended a cycle, unless its job may run on, and has begun the next one unless it has ended.
+func TestCyclesOfARecord(t *testing.T) {
+	m := meter.Begin(start)
+	m.Ready(start, start)
+	m.Release(start, now, meter.User{Repository: "acme/shop", RunID: "7"})
+	released := lifecycle.Record{State: lifecycle.StateIdle, ReleasedAt: now, Meter: m}
+	draining, gone := released, released
+	draining.RuntimeEndsAt, draining.Threshold = now.Add(time.Hour), now.Add(time.Hour)
+	gone.State = lifecycle.StateTerminated
+	gone.Meter.End(now, now.Add(time.Minute), false)
+	for name, tt := range map[string]struct {
+		record lifecycle.Record
+		ends   []meter.Milli
+	}{
+		"released": {released, []meter.Milli{meter.At(now), 0}}, "draining": {draining, []meter.Milli{0}}, "ended": {gone, []meter.Milli{meter.At(now)}},
+		"not metered": {lifecycle.Record{State: lifecycle.StateRunning}, nil},
+	} {
+		var ends []meter.Milli
+		for _, c := range tt.record.Cycles() {
+			ends = append(ends, c.EndedAt)
+		}
+		if diff := cmp.Diff(tt.ends, ends); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }

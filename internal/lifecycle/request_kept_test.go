@@ -24,6 +24,9 @@ func TestWhatKeepsARequestBegan(t *testing.T) {
 	q.ShortOf("no c5", at(3))
 	q.ShortOf("no m5", at(4))
 	want(at(1), at(3))
+	if q.Shortage != "no m5" {
+		t.Errorf("short of %q", q.Shortage)
+	}
 	q.KeptByLimit("", at(5))
 	want(time.Time{}, at(3))
 	q.ShortOf("", at(6))
@@ -31,5 +34,13 @@ func TestWhatKeepsARequestBegan(t *testing.T) {
 	want(at(7), time.Time{})
 	if q.Shortage != "" || q.QuotaReason != "run 4 has 3" {
 		t.Errorf("%q, %q", q.Shortage, q.QuotaReason)
+	}
+}
+
+func TestHoldBack(t *testing.T) {
+	var q lifecycle.Request
+	q.HoldBack(lifecycle.Reason{Code: lifecycle.ReasonShortage, Text: "no m5"})
+	if q.Held != "no m5" || q.HeldBy != "shortage" {
+		t.Errorf("held by %s: %s", q.HeldBy, q.Held)
 	}
 }

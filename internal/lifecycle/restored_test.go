@@ -218,6 +218,21 @@ func TestAMarkMakesNoRecordNewer(t *testing.T) {
 	}
 }
 
+// A host that boots is as old as its record, whatever has written it since and though its request is not known.
+func TestAHostThatBootsIsAsOldAsItsRecord(t *testing.T) {
+	for name, tt := range map[string]struct {
+		created time.Duration
+		want    lifecycle.Action
+	}{"made just now": {restored.Old - time.Second, lifecycle.ActionTerminate}, "marked just now": {restored.Old + time.Second, lifecycle.ActionKeep}} {
+		facts, policy := scene{host: "created", answer: "none", deadline: "overrun"}.facts()
+		facts.Report, facts.Request, facts.Watch = nil, nil, silence.Watch{}
+		facts.Record.Threshold, facts.Record.CreatedAt, facts.Record.UpdatedAt = now, now.Add(-tt.created), now
+		if d := lifecycle.Decide(facts, now, policy); d.Action != tt.want {
+			t.Errorf("%s: %s", name, outcome(d))
+		}
+	}
+}
+
 // The store lost the report of a host that cannot write another. A deadline that it misses for want of a report does not end it while a
 // job may run on it: its run gets another host.
 func TestAHostWhoseReportWasLost(t *testing.T) {

@@ -72,9 +72,6 @@ func (r Record) Started(c Claim) (Record, error) {
 // stop has the machine of a pooled host stopped.
 func (r *Record) stop(now time.Time, p Policy) {
 	r.RestingAt, r.Stop = time.Time{}, &Stop{At: now}
-	if r.FleetHeld { // the fleet is held no more
-		r.FleetHeld, r.Hold = false, time.Time{}
-	}
 	r.Threshold = earliest(now.Add(p.StoppedTime), r.agesAt(p))
 	r.DueAt = now
 }

@@ -307,3 +307,22 @@ func TestActionsThatARecordDoesNotAllow(t *testing.T) {
 		}
 	}
 }
+
+// TestWhenAStopIsLookedAt: the order to stop or start a machine is repeated after a while, and a start is looked at until the host has spoken.
+func TestWhenAStopIsLookedAt(t *testing.T) {
+	p, f := stoppedPolicy(), idleOver()
+	f.Record, f.Cloud = stoppedHost(t, false), shownAs(lifecycle.MachineRunning)
+	if d := lifecycle.Decide(f, now, p); d.Action != lifecycle.ActionStopMachine || !d.CheckAt.Equal(now.Add(p.EndPoll)) {
+		t.Errorf("stopped by %s, and looked at again at %s", outcome(d), d.CheckAt)
+	}
+	r, err := stoppedHost(t, true).Started(start1())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for state, want := range map[lifecycle.MachineState]time.Duration{lifecycle.MachineStopped: p.EndPoll, lifecycle.MachineRunning: 20 * time.Second} {
+		f := lifecycle.Facts{Record: r, Cloud: shownAs(state), Request: &lifecycle.Request{RequestID: "q", RunID: "78", Repository: "acme/shop"}}
+		if d := lifecycle.Decide(f, now, p); d.Action == lifecycle.ActionTerminate || !d.CheckAt.Equal(now.Add(want)) {
+			t.Errorf("%s: %s, and looked at again after %s, want %s", state, outcome(d), d.CheckAt.Sub(now), want)
+		}
+	}
+}
