@@ -41,6 +41,9 @@ func (o *overlay) write() (string, error) {
 func (t *tree) find(o *overlay) ([]Mutant, error) {
 	var all []Mutant
 	for _, l := range t.packages {
+		if l.forTests() {
+			continue
+		}
 		sources, err := t.load(l)
 		if err != nil {
 			return nil, err

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -28,10 +29,14 @@ type listed struct {
 	ImportPath, Dir, Export            string
 	DepOnly                            bool
 	GoFiles, TestGoFiles, XTestGoFiles []string
+	Imports                            []string
 	Module                             *struct{ Path, Dir string }
 }
 
 func (l listed) tested() bool { return len(l.TestGoFiles)+len(l.XTestGoFiles) > 0 }
+
+// forTests reports whether the package is a part of tests, which is not what they test.
+func (l listed) forTests() bool { return slices.Contains(l.Imports, "testing") }
 
 // tree are packages of one module and what they import.
 type tree struct {
@@ -44,7 +49,7 @@ type tree struct {
 
 // list finds the packages of the patterns, in order of their paths, and compiles what they import.
 func list(dir string, patterns []string) (*tree, error) {
-	args := append([]string{"list", "-export", "-deps", "-json=ImportPath,Dir,Export,DepOnly,GoFiles,TestGoFiles,XTestGoFiles,Module"}, buildFlags...)
+	args := append([]string{"list", "-export", "-deps", "-json=ImportPath,Dir,Export,DepOnly,GoFiles,TestGoFiles,XTestGoFiles,Imports,Module"}, buildFlags...)
 	cmd := exec.Command("go", append(args, patterns...)...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), buildEnviron...)
 	var stderr bytes.Buffer

@@ -116,6 +116,7 @@ func TestNothingToTry(t *testing.T) {
 			want:    `.: no mutant to try: look at MATCH, since "another.go" matches none of the `,
 		},
 		"a package without code": {in: "./caller", want: "./caller: no mutant to try: look at PACKAGES, since their code has nothing to change"},
+		"a package for tests":    {in: "./smalltest", want: "./smalltest: no mutant to try: look at PACKAGES, since their code has nothing to change"},
 		"no test runs": {
 			options: mutation.Options{Skip: regexp.MustCompile(".")},
 			want:    `.: no test to try mutants with: look at SKIP, since "." matches all, and at PACKAGES and TESTS`,
