@@ -38,6 +38,7 @@ func TestMayHave(t *testing.T) {
 		"an idle host that has it":                   {with(pooled, heldOf(ofRepository, "acme/app")), ofRepository, "Acme/App", true},
 		"an idle host that has it not":               {with(pooled, heldOf(ofRepository, "acme/lib")), ofRepository, "acme/app", false},
 		"a host at work for it":                      {running, ofRepository, "acme/app", true},
+		"a host at work for it, in another case":     {running, ofRepository, "Acme/App", true},
 		"a host at work for another repository":      {running, ofRepository, "acme/lib", false},
 		"a host at work for another of the owner":    {running, ofOwner, "acme", true},
 		"a host at work for another owner":           {running, ofOwner, "umbrella", false},

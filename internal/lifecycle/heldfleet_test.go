@@ -68,7 +68,8 @@ func TestTheMarkOfTheFleetsHoldReplacesNoOtherHold(t *testing.T) {
 	}
 }
 
-// A hold of its own that ends before the fleet's is followed by the mark a look before it ends, and not earlier: its agent ends the host at that time.
+// A hold of its own that ends before the fleet's is followed by the mark a look before it ends, and not earlier: its agent ends the host at that time. A
+// host without a hold needs no mark while nothing ends it.
 func TestTheMarkFollowsAHoldThatEndsFirst(t *testing.T) {
 	for name, tt := range map[string]struct {
 		own, fleet time.Duration
@@ -79,13 +80,46 @@ func TestTheMarkFollowsAHoldThatEndsFirst(t *testing.T) {
 		"it ends later":             {fleethold.Look + 1, time.Hour, false},
 		"it ends with the fleet's":  {time.Second, time.Second, false},
 		"it ends after the fleet's": {2 * time.Second, time.Second, false},
+		"there is none":             {0, time.Hour, false},
 	} {
 		facts, policy := scene{host: "running", answer: "seen", beat: "fresh", deadline: "ahead"}.facts()
-		facts.Record.Hold, facts.FleetHold = now.Add(tt.own), &fleethold.Hold{Until: now.Add(tt.fleet)}
-		d := lifecycle.Decide(facts, now, policy)
-		if (d.Action == lifecycle.ActionHold) != tt.marked || tt.marked && !d.Hold.Equal(facts.FleetHold.Mark()) {
-			t.Errorf("%s: %s until %s", name, outcome(d), d.Hold)
+		facts.FleetHold = &fleethold.Hold{Until: now.Add(tt.fleet)}
+		if tt.own > 0 {
+			facts.Record.Hold = now.Add(tt.own)
 		}
+		d := lifecycle.Decide(facts, now, policy)
+		if (d.Action == lifecycle.ActionHold) != tt.marked || tt.marked && d.Reason != facts.FleetHold.String() {
+			t.Errorf("%s: %s: %s", name, outcome(d), d.Reason)
+		}
+		if !tt.marked {
+			continue
+		}
+		if r := marked(t, facts.Record, d, policy); !r.FleetHeld || !r.Hold.Equal(facts.FleetHold.Mark()) || !r.DueAt.Equal(now.Add(fleethold.Look)) {
+			t.Errorf("%s: held until %s, for the fleet %t, due at %s", name, r.Hold, r.FleetHeld, r.DueAt)
+		}
+	}
+}
+
+// The mark on a host that would be ended says so, is as long as the fleet's hold, and goes with it: the host ends at once.
+func TestTheMarkIsAsLongAsTheFleetsHold(t *testing.T) {
+	facts, policy := scene{host: "running", answer: "seen", beat: "fresh", deadline: "overrun"}.facts()
+	for _, until := range []time.Duration{time.Hour, 2 * time.Hour, time.Minute} {
+		facts.FleetHold = &fleethold.Hold{Until: now.Add(until)}
+		d := lifecycle.Decide(facts, now, policy)
+		if want := facts.FleetHold.String() + "; else it would be ended: its maximum runtime of 4h0m0s is over"; d.Reason != want {
+			t.Errorf("%q, want %q", d.Reason, want)
+		}
+		if facts.Record = marked(t, facts.Record, d, policy); !facts.Record.FleetHeld || !facts.Record.Hold.Equal(facts.FleetHold.Mark()) {
+			t.Errorf("held for %s: %s until %s", until, outcome(d), facts.Record.Hold)
+		}
+	}
+	unknown := facts
+	if unknown.FleetHold = nil; lifecycle.Decide(unknown, now, policy).Code != lifecycle.ReasonHeld {
+		t.Error("it is ended while the hold is not known")
+	}
+	facts.FleetHold = &fleethold.Hold{}
+	if d := lifecycle.Decide(facts, now, policy); d.Action != lifecycle.ActionTerminate {
+		t.Errorf("after the hold: %s", outcome(d))
 	}
 }
 

@@ -136,13 +136,22 @@ func TestKeyIsBoundBeforeTheFirstJob(t *testing.T) {
 }
 
 func TestStatementOfAFailedCleanUp(t *testing.T) {
-	for name, key := range map[string]byte{"by its key": 1, "by another": 2} {
+	for name, tt := range map[string]struct {
+		key    byte
+		change func(*statement.Reset)
+		counts bool
+	}{
+		"by its key":            {1, func(*statement.Reset) {}, true},
+		"by another":            {2, func(*statement.Reset) {}, false},
+		"of another host":       {1, func(r *statement.Reset) { r.Host = "i-2" }, false},
+		"of another assignment": {1, func(r *statement.Reset) { r.Assignment++ }, false},
+	} {
 		t.Run(name, func(t *testing.T) {
 			facts, policy := cleanFacts(t, nil)
 			facts.Report.Signal, facts.Report.Cause = lifecycle.SignalRemoveRegFailed, lifecycle.CauseHost
-			facts.Report.Statement = signedReset(t, facts.Record, agentKey(key), func(r *statement.Reset) { r.Result = statement.ResultFailed })
+			facts.Report.Statement = signedReset(t, facts.Record, agentKey(tt.key), func(r *statement.Reset) { r.Result = statement.ResultFailed; tt.change(r) })
 			d := lifecycle.Decide(facts, now, policy)
-			if d.Action != lifecycle.ActionTerminate || d.Code != lifecycle.ReasonCleanUpFailed || (d.Statement != "") != (key == 1) {
+			if d.Action != lifecycle.ActionTerminate || d.Code != lifecycle.ReasonCleanUpFailed || (d.Statement != "") != tt.counts {
 				t.Errorf("%s, statement %q", outcome(d), d.Statement)
 			}
 		})

@@ -29,6 +29,8 @@ func TestReportCheck(t *testing.T) {
 		{"negative jobs", func(p *lifecycle.Report) { p.Jobs = -1 }, "jobs is negative"},
 		{"longest detail", func(p *lifecycle.Report) { p.Detail = long(4096) }, ""},
 		{"detail too long", func(p *lifecycle.Report) { p.Detail = long(4097) }, "detail is longer than 4096 bytes"},
+		{"longest run", func(p *lifecycle.Report) { p.RunID = long(4096) }, ""},
+		{"run too long", func(p *lifecycle.Report) { p.RunID = long(4097) }, "runId is longer than 4096 bytes"},
 		{"longest short texts", func(p *lifecycle.Report) { p.BootID, p.AgentVersion, p.RunnerVersion = long(128), long(128), long(128) }, ""},
 		{"runner version too long", func(p *lifecycle.Report) { p.RunnerVersion = long(129) }, "runnerVersion is longer than 128 bytes"},
 		{"boot id too long", func(p *lifecycle.Report) { p.BootID = long(129) }, "bootId or agentVersion is longer than 128 bytes"},

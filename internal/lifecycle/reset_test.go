@@ -241,3 +241,23 @@ func TestAfterANewRootVolume(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
+
+// TestARenewedHostInThePool ends if its pool lets no other run have a machine by now, and any other host stays until its time is over.
+func TestARenewedHostInThePool(t *testing.T) {
+	for _, renewed := range []bool{true, false} {
+		for _, reuse := range []lifecycle.Reuse{lifecycle.ReuseNone, lifecycle.ReuseSameRepository} {
+			f, p := idleOver(), lifecycle.DefaultPolicy()
+			f.Record.Threshold, p.Reuse = now.Add(time.Hour), reuse
+			if renewed {
+				f.Record.RootVolume = &lifecycle.RootVolume{At: now.Add(-time.Hour), ReplacedAt: now.Add(-time.Minute)}
+			}
+			want := lifecycle.ActionKeep
+			if renewed && reuse == lifecycle.ReuseNone {
+				want = lifecycle.ActionTerminate
+			}
+			if d := lifecycle.Decide(f, now, p); d.Action != want {
+				t.Errorf("renewed %t, reuse %s: %s, want %s", renewed, reuse, outcome(d), want)
+			}
+		}
+	}
+}

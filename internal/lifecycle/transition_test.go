@@ -232,6 +232,7 @@ func TestJobsRun(t *testing.T) {
 		"run-scoped":            {run, "acme/shop", "41"},
 		"job-scoped":            {job, "", ""},
 		"job-scoped, and named": {named, "acme/site", "42"},
+		"job-scoped, unmetered": {lifecycle.Record{Repository: "acme/shop", RunID: "request-1", JobsOf: "acme"}, "", ""},
 	} {
 		if repository, id := tt.record.JobsRun(); repository != tt.repository || id != tt.run {
 			t.Errorf("%s: run %q of %q, want %q of %q", name, id, repository, tt.run, tt.repository)
