@@ -29,8 +29,8 @@ func TestClaiming(t *testing.T) {
 	if !c.begin(a, one, now.Add(reservedFor)) {
 		t.Error("a host that was given back is still reserved")
 	}
-	b := offer{"b", 1}
-	if !c.begin(b, one, now.Add(reservedFor+time.Second)) || !c.begin(b, two, now.Add(2*reservedFor+time.Second)) {
+	b, later := offer{"b", 1}, now.Add(2*reservedFor)
+	if !c.begin(a, one, later) || !c.begin(b, one, later) || !c.begin(a, one, later.Add(time.Second)) || !c.begin(b, two, later.Add(reservedFor)) {
 		t.Error("a reservation behind one that was renewed lasts longer")
 	}
 	for i := range int64(1000) {
