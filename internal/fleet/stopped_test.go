@@ -304,6 +304,25 @@ func TestTwoRequestsForOneStoppedHost(t *testing.T) {
 	})
 }
 
+// TestAStoppedHostThatAnotherTakesFirst: a request that found it passes it over, and launches one.
+func TestAStoppedHostThatAnotherTakesFirst(t *testing.T) {
+	inBubbleOf(t, stops(1), func(ctx context.Context, t *testing.T, w *world) {
+		r := w.stopOne(ctx)
+		late, still := w.stillReplica(stops(1))
+		faster, slower := w.newProvision(w.fleet, demand("one", "q", 1)), w.newProvision(late, demand("two", "q", 1))
+		still.set(nil, func(next lifecycle.Record) {
+			if next.Starting() {
+				still.set(nil, nil)
+				stepUntil(ctx, t, faster, func() bool { return w.record(r.HostKey).RunID == "one" })
+			}
+		})
+		stepUntil(ctx, t, slower, func() bool { return len(slower.Request().Taken) == 1 })
+		if got := w.serving("two"); len(got) != 1 || got[0].HostKey == r.HostKey || w.record(r.HostKey).RunID != "one" {
+			t.Errorf("the slower request has %+v, and host %s serves run %q", got, r.InstanceID, w.record(r.HostKey).RunID)
+		}
+	})
+}
+
 // TestAReleaseWhileItStarts: the machine is stopped again, and the host is there for the next run.
 func TestAReleaseWhileItStarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

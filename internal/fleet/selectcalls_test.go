@@ -1,0 +1,122 @@
+package fleet_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/policy"
+	store "github.com/remuda-ci/remuda/internal/store/memory"
+)
+
+// indexReads is a store that notes which lists of idle hosts are read, and forgets them when a host is claimed if claims is set.
+type indexReads struct {
+	*store.Store
+	claims bool
+	read   []string
+}
+
+func (s *indexReads) PooledInstances(
+	ctx context.Context, pool string, q lifecycle.QueueName, trustKey string, page lifecycle.PageOf,
+) (lifecycle.Page[lifecycle.Record], error) {
+	s.read = append(s.read, fmt.Sprintf("%s hosts of %q", q.UsageClass, trustKey))
+	return s.Store.PooledInstances(ctx, pool, q, trustKey, page)
+}
+
+func (s *indexReads) ClaimInstance(ctx context.Context, c lifecycle.Claim) (lifecycle.Record, error) {
+	if s.claims {
+		s.read = nil
+	}
+	return s.Store.ClaimInstance(ctx, c)
+}
+
+// A request for more hosts than stay awake asks for hosts that rest, but not for fresh ones in a pool that has none.
+func TestNoFreshHostsAreLookedForWhereNoneAre(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _ := rested(t, 9, 3)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer synctest.Wait()
+		defer cancel()
+		go w.agents(ctx)
+		s := &indexReads{Store: w.store}
+		w.fleet = w.newFleet("reads", longIdle(3), func(o *fleet.Options) {
+			p := o.Pools["default"]
+			p.Policy.WarmTime = 4 * time.Hour // fresh hosts would rest as others do
+			o.Store, o.Pools["default"] = s, p
+		})
+		w.mustProvision(ctx, demand("1", "a", 10)) // and those that rest are not enough
+		if !slices.Contains(s.read, `on-demand hosts of "acme/app"`) || slices.Contains(s.read, `on-demand hosts of ""`) {
+			t.Errorf("read: %q, want hosts of the repository alone", s.read)
+		}
+	})
+}
+
+// A request that may have on-demand hosts by now, and gets a spot host from the pool, looks for nothing more.
+func TestARequestThatHasItsHostsLooksForNoMore(t *testing.T) {
+	inBubble(t, func(ctx context.Context, t *testing.T, w *world) {
+		s := &indexReads{Store: w.store, claims: true}
+		w.fleet = w.newFleet("reads", warmed(fleet.WarmPool{}), func(o *fleet.Options) { o.Store = s })
+		spot := func(run string) fleet.Demand {
+			d := demandOf(repository, run, 1, 1, 20*time.Minute)
+			d.Spec.UsageClass, d.Spec.AllowOnDemand = lifecycle.UsageSpot, true
+			return d
+		}
+		w.mustProvision(ctx, spot("1")) // the one machine that there is on spot
+		w.compute.SetCapacity("*", 0)
+		p := w.newProvision(w.fleet, spot("2"))
+		stepUntil(ctx, t, p, func() bool { return p.Request().OnDemand })
+		w.release(ctx, "1", true)
+		if err := w.fleet.Drive(ctx, p, patience); err != nil {
+			t.Fatal(err)
+		}
+		if r := w.only(); r.RunID != "2" || len(s.read) > 0 {
+			t.Errorf("run %s has the host, and after its claim there were read: %q", r.RunID, s.read)
+		}
+	})
+}
+
+// A request that has reserved all its hosts reads no ledger again when it has claimed some of them.
+func TestAReservationIsReadOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls, ctx := 0, t.Context()
+		w := newWorld(t, limited(policy.Limits{HostsPerOwner: 10}), func(o *fleet.Options) { o.Guards = countedAccounts{o.Guards, &calls} })
+		w.useOnce(ctx, 1)
+		p := w.newProvision(w.fleet, demand("1", "a", 3))
+		stepUntil(ctx, t, p, func() bool { return len(p.Request().Taken) == 1 })
+		if n := w.used(ofOwner); n != 3 {
+			t.Fatalf("%d hosts are reserved, want 3", n)
+		}
+		calls = 0
+		stepUntil(ctx, t, p, func() bool { return len(p.Request().Taken) == 3 })
+		if calls > 0 {
+			t.Errorf("%d calls for ledgers, want none", calls)
+		}
+	})
+}
+
+// The message of a host that has no record any more keeps no request of a job from another host. It is deleted.
+func TestAnOldMessageIsPassedOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := jobWorld(t, 1)
+		w.live(t, func(ctx context.Context) {
+			old := lifecycle.Message{
+				HostKey: "i-gone", InstanceID: "i-gone", Assignment: 2, Pool: jobPool, TrustKey: repository, Threshold: time.Now().Add(time.Hour),
+				ResourceClass: "large", UsageClass: lifecycle.UsageOnDemand, InstanceType: "c6i.large", CPU: 2, MemoryMiB: 4096,
+			}
+			if err := w.queue.Send(ctx, old); err != nil {
+				t.Fatal(err)
+			}
+			d := demand("1", "a", 1)
+			d.Spec.Pool, d.Spec.JobsOf, d.Spec.Labels = jobPool, repository, []string{"remuda-small"}
+			w.mustProvision(ctx, d)
+			if left := w.messages(ctx); len(left) > 0 {
+				t.Errorf("messages are left: %v", left)
+			}
+		})
+	})
+}
