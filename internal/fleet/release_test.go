@@ -2,6 +2,7 @@ package fleet_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -245,6 +246,26 @@ func TestAReleaseOffersWhatItCan(t *testing.T) {
 		got, err := w.queue.Receive(ctx, lifecycle.QueueName{ResourceClass: "large", UsageClass: lifecycle.UsageOnDemand}, 10)
 		if err != nil || len(got) != 1 || got[0].Message.HostKey != hosts[1].HostKey {
 			t.Errorf("hosts are offered by %+v, %v; want the one that could be written", got, err)
+		}
+	})
+}
+
+// Two releases that have come equally far say the same of their state, and each step of one makes a difference.
+func TestTheStateOfARelease(t *testing.T) {
+	inBubble(t, func(ctx context.Context, t *testing.T, w *world) {
+		w.mustProvision(ctx, demand("1", "a", 1))
+		r, other := w.fleet.NewRelease(repository, "1", 0, true), w.fleet.NewRelease(repository, "1", 0, true)
+		for n := 0; len(w.serving("1")) > 0; n++ {
+			before := fmt.Sprint(r.State()...)
+			if n == 0 && before != fmt.Sprint(other.State()...) {
+				t.Errorf("two releases that begin are %s and %v", before, other.State())
+			}
+			if _, err := r.Step(ctx, time.Now()); err != nil {
+				t.Fatal(err)
+			}
+			if before == fmt.Sprint(r.State()...) {
+				t.Errorf("step %d leaves it as it was: %s", n, before)
+			}
 		}
 	})
 }

@@ -285,6 +285,43 @@ func TestAnOldRegistrationIsDeletedInTheEnd(t *testing.T) {
 	}
 }
 
+// findsCounted is GitHub that counts how often each runner is looked for by its name, which is the first call of its deletion.
+type findsCounted struct {
+	*fakeGitHub
+	mu    sync.Mutex
+	finds map[string]int
+}
+
+func (g *findsCounted) of(name string) int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.finds[name]
+}
+
+func (g *findsCounted) FindRunner(ctx context.Context, repository, name string) (lifecycle.Runner, error) {
+	g.mu.Lock()
+	g.finds[name]++
+	g.mu.Unlock()
+	return g.fakeGitHub.FindRunner(ctx, repository, name)
+}
+
+// A registration that was deleted when its host was registered again is not looked for when the host is ready.
+func TestAnOldRegistrationIsDeletedOnce(t *testing.T) {
+	g := &findsCounted{finds: map[string]int{}}
+	inHotWorld(t, func(ctx context.Context, t *testing.T, w *world) {
+		old := w.only().RunnerName
+		w.github.refuses(nil, func(int64) error { return fmt.Errorf("set labels: %w", lifecycle.ErrRefused) })
+		before := g.of(old)
+		w.mustProvision(ctx, demand("2", "q", 1))
+		if n := g.of(old) - before; n != 1 || w.github.knows(old) {
+			t.Errorf("the old runner was looked for %d times, want 1; it is there: %t", n, w.github.knows(old))
+		}
+	}, func(o *fleet.Options) {
+		g.fakeGitHub = o.GitHub.(*fakeGitHub)
+		o.GitHub = g
+	})
+}
+
 // stepUntil makes steps of an operation until something has happened, and then no more, as if its replica had crashed.
 func stepUntil(ctx context.Context, t *testing.T, o fleet.Op, happened func() bool) {
 	t.Helper()
@@ -411,7 +448,7 @@ func TestLabelsOfOneHostAreLate(t *testing.T) {
 		w.mustProvision(ctx, demand("2", "q", 3))
 		for _, r := range w.records(lifecycle.StateRunning) {
 			took := r.RuntimeEndsAt.Add(-r.MaxRuntime).Sub(began)
-			if r.HostKey != late.HostKey && (took > 2*time.Second || r.Standby == nil || calls[r.Standby.RunnerID] != 1) {
+			if r.HostKey != late.HostKey && (took > 100*time.Millisecond || r.Standby == nil || calls[r.Standby.RunnerID] != 1) {
 				t.Errorf("%s was ready after %s: %+v; calls %v", r.InstanceID, took, r.Standby, calls)
 			}
 		}
