@@ -5,8 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/testing/protocmp"
 
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
@@ -38,6 +40,21 @@ func TestViewerInTheProcess(t *testing.T) {
 	wants("no call", f.server.Viewer("x").Invoke(ctx, "/remuda.v1.FleetService/None", got, got), codes.Unimplemented, "there is no call")
 	if text := f.log.String(); !strings.Contains(text, "GetInstance code=OK") || !strings.Contains(text, "caller=\"the page\" instance=i-1") || !strings.Contains(text, "TerminateInstance code=PermissionDenied") {
 		t.Errorf("the log has\n%s", text)
+	}
+}
+
+// An answer in this process has every field that it has by the network.
+func TestAnAnswerInTheProcessIsWhole(t *testing.T) {
+	t.Parallel()
+	f := newFieldWorld(t)
+	inOrder(hostOf7, hotHost)(f)
+	req := &remudav1.ListInstancesRequest{PageSize: 1}
+	want, err := f.ListInstances(t.Context(), req)
+	f.must(err)
+	got, err := remudav1.NewFleetServiceClient(f.server.Viewer("the page")).ListInstances(t.Context(), req)
+	f.must(err)
+	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" || len(want.GetInstances()) != 1 || want.GetNextPageToken() == "" {
+		t.Errorf("in the process (-by the network +in the process):\n%s", diff)
 	}
 }
 

@@ -43,6 +43,7 @@ type world struct {
 	remudav1.FleetServiceClient
 	conn   *grpc.ClientConn
 	server *server.Server
+	dial   func(context.Context) (net.Conn, error)
 	store  *hosts
 	github *tokens
 	cloud  *compute.Compute
@@ -94,6 +95,12 @@ func newWorld(t testing.TB) *world {
 // newWorldOf is a world with callers beside those on this machine.
 func newWorldOf(t testing.TB, callers server.Callers, change ...func(*fleet.Options)) *world {
 	t.Helper()
+	return newWorldServing(t, func(o *server.Options) { o.Callers = callers }, change...)
+}
+
+// newWorldServing is a world whose server has other options.
+func newWorldServing(t testing.TB, serve func(*server.Options), change ...func(*fleet.Options)) *world {
+	t.Helper()
 	limits := placement.Limits{Arch: catalogue.ArchX86, Capacity: map[string]int{scarce: 0}}
 	cloud, err := compute.New(compute.Options{Limits: limits})
 	if err != nil {
@@ -120,21 +127,24 @@ func newWorldOf(t testing.TB, callers server.Callers, change ...func(*fleet.Opti
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w.server, err = server.New(server.Options{
-		Fleet: f, Metrics: w.counts, Callers: callers, Patience: 100 * time.Millisecond, Ready: w.store.ready, ReadyEvery: 10 * time.Millisecond,
+	served := server.Options{
+		Fleet: f, Metrics: w.counts, Patience: 100 * time.Millisecond, Ready: w.store.ready, ReadyEvery: 10 * time.Millisecond,
 		Log:     hclog.New(&hclog.LoggerOptions{Output: w.log, Level: hclog.Debug}),
 		Replica: "b", Replicas: twoReplicas, Credentials: twoCredentials,
-	}); err != nil {
+	}
+	serve(&served)
+	if w.server, err = server.New(served); err != nil {
 		t.Fatal(err)
 	}
 	listener := bufconn.Listen(1 << 20)
+	w.dial = listener.DialContext
 	go func() {
 		if err := w.server.Serve(listener); err != nil {
 			t.Error(err)
 		}
 	}()
 	w.conn, err = grpc.NewClient("passthrough:///bufconn",
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return w.dial(ctx) }),
 		grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
@@ -162,8 +172,10 @@ type hosts struct {
 	// silent hosts do not report; the reports are away when they cannot be read.
 	silent, away atomic.Bool
 	// requestsFull and hostsFull keep those rows from being written: reads go
-	// well on a full disk.
-	requestsFull, hostsFull atomic.Bool
+	// well on a full disk. fills makes the disk full for hosts once one of them is written.
+	requestsFull, hostsFull, fills atomic.Bool
+	// stuck keeps the reader of a host until it gives up.
+	stuck atomic.Bool
 	// holdFull keeps the hold on the fleet from being written.
 	holdFull atomic.Bool
 	// dirty hosts cannot be cleaned.
@@ -240,10 +252,17 @@ func (h *hosts) UpdateInstance(ctx context.Context, r lifecycle.Record) (lifecyc
 	if err != nil {
 		return r, err
 	}
+	if h.fills.Load() {
+		h.hostsFull.Store(true)
+	}
 	return r, h.report(ctx, r)
 }
 
 func (h *hosts) Instance(ctx context.Context, key string) (lifecycle.Record, error) {
+	if h.stuck.Load() {
+		<-ctx.Done()
+		return lifecycle.Record{}, ctx.Err()
+	}
 	if h.panics.Load() {
 		panic("the store is mad")
 	}
