@@ -34,7 +34,12 @@ func (w *world) waiting(t *testing.T, req *remudav1.ProvisionRequest) <-chan err
 
 func (w *world) created(t *testing.T) []lifecycle.Record {
 	t.Helper()
-	page, err := w.store.ListInstances(t.Context(), lifecycle.Filter{States: []lifecycle.State{lifecycle.StateCreated}}, lifecycle.PageOf{})
+	return w.hostsIn(t, lifecycle.StateCreated)
+}
+
+func (w *world) hostsIn(t *testing.T, state lifecycle.State) []lifecycle.Record {
+	t.Helper()
+	page, err := w.store.ListInstances(t.Context(), lifecycle.Filter{States: []lifecycle.State{state}}, lifecycle.PageOf{})
 	if err != nil {
 		t.Fatal(err)
 	}
