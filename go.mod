@@ -45,7 +45,7 @@ require (
 	github.com/zitadel/oidc/v3 v3.52.0 // tests: a provider that people sign in to the page at
 	go.yaml.in/yaml/v3 v3.0.6 // configuration, with the place of each value
 	go.yaml.in/yaml/v4 v4.0.0-rc.3 // the positions that actionlint speaks in
-	golang.org/x/net v0.60.0 // the proxies of agentd, the HTML of the documents, and in tests that of the page
+	golang.org/x/net v0.60.0 // the proxies of agentd, the HTML of the documents, and in tests that of the page and the frames of HTTP/2
 	golang.org/x/oauth2 v0.38.0 // the codes that sign people in to the page
 	golang.org/x/sync v0.24.0 // one call at a time for a token
 	golang.org/x/sys v0.49.0 // inotify, pidfds and file systems of a host
