@@ -77,8 +77,10 @@ func TestBadCalls(t *testing.T) {
 		"nothing at all":       {call: provision(func(r *remudav1.ProvisionRequest) { r.InstanceCount = proto.Int32(0) }), code: codes.InvalidArgument, field: "instance_count"},
 		"an endless run":       {call: provision(func(r *remudav1.ProvisionRequest) { r.MaxRuntime = durationpb.New(121 * time.Hour) }), code: codes.InvalidArgument, field: "max_runtime"},
 		"too many labels":      {call: provision(func(r *remudav1.ProvisionRequest) { r.Labels = strings.Split(strings.Repeat("x", 21), "") }), code: codes.InvalidArgument, field: "labels"},
-		"plan what is over":    {call: planAt(-2 * time.Minute), code: codes.InvalidArgument, field: "decide_time", says: "is over; it is 2"},
+		"plan what is over":    {call: planAt(-61 * time.Second), code: codes.InvalidArgument, field: "decide_time", says: "is over; it is 2"},
 		"plan too far ahead":   {call: planAt(8 * 24 * time.Hour), code: codes.InvalidArgument, field: "decide_time", says: "more than 7 days ahead"},
+		"pause no pool":        {call: pausePool("nope"), code: codes.NotFound, says: `there is no pool "nope"; configured: [default spare]`},
+		"resume no pool":       {call: resumePool("nope"), code: codes.NotFound, says: `there is no pool "nope"; configured: [default spare]`},
 		"watch a bad run":      {call: watch("%"), code: codes.InvalidArgument, field: "run_id"},
 	}
 	w := newWorld(t)
@@ -151,6 +153,20 @@ func pools(req *remudav1.ListPoolsRequest) func(context.Context, *world) error {
 func planAt(ahead time.Duration) func(context.Context, *world) error {
 	return func(ctx context.Context, w *world) error {
 		_, err := w.PlanScaleDown(ctx, &remudav1.PlanScaleDownRequest{DecideTime: timestamppb.New(time.Now().Add(ahead))})
+		return err
+	}
+}
+
+func pausePool(pool string) func(context.Context, *world) error {
+	return func(ctx context.Context, w *world) error {
+		_, err := w.PausePool(ctx, &remudav1.PausePoolRequest{Pool: pool, Reason: "test"})
+		return err
+	}
+}
+
+func resumePool(pool string) func(context.Context, *world) error {
+	return func(ctx context.Context, w *world) error {
+		_, err := w.ResumePool(ctx, &remudav1.ResumePoolRequest{Pool: pool, Reason: "test"})
 		return err
 	}
 }

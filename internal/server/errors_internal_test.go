@@ -85,7 +85,9 @@ func TestUnavailableSaysWhenToRetry(t *testing.T) {
 	s := &service{}
 	for err, want := range map[error]time.Duration{
 		&lifecycle.UnavailableError{RetryAfter: 3 * time.Second, Err: errors.New("x")}: 3 * time.Second,
+		&lifecycle.UnavailableError{Err: errors.New("x")}:                              retryAfter, // it does not say when
 		lifecycle.ErrUnavailable: retryAfter,
+		errStopping:              time.Second, // another replica can be asked at once
 	} {
 		got := time.Duration(-1)
 		for _, d := range status.Convert(s.toStatus(t.Context(), err)).Details() {
@@ -95,6 +97,17 @@ func TestUnavailableSaysWhenToRetry(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("%v: retry after %s, want %s", err, got, want)
+		}
+	}
+}
+
+// Rules say durations as the docs do.
+func TestDurationsAreReadable(t *testing.T) {
+	for seconds, want := range map[string]string{
+		"86400s": "24h", "3600s": "1h", "10800s": "3h", "5400s": "90m", "60s": "1m", "90s": "90s", "0s": "0s",
+	} {
+		if got := readable(seconds); got != want {
+			t.Errorf("%s is written as %s, want %s", seconds, got, want)
 		}
 	}
 }

@@ -2,8 +2,11 @@ package server_test
 
 import (
 	"context"
+	"fmt"
+	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -15,6 +18,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/remuda-ci/remuda/internal/lifecycle"
 	remudav1 "github.com/remuda-ci/remuda/proto/remuda/v1"
 )
 
@@ -102,6 +106,23 @@ func TestListPoolsPages(t *testing.T) {
 	// A page with all of them is the last one.
 	if whole, err := w.ListPools(ctx, &remudav1.ListPoolsRequest{PageSize: 2}); err != nil || len(whole.GetPools()) != 2 || whole.GetNextPageToken() != "" {
 		t.Errorf("a page of two: %v, %v", whole, err)
+	}
+}
+
+// A pool that the configuration has no longer is listed at its place among the others.
+func TestListPoolsWithARemovedPool(t *testing.T) {
+	f := newFieldWorld(t)
+	left := serving("i-9")
+	left.Pool = "a-former-one"
+	f.host(left, lifecycle.Report{})
+	got, err := f.ListPools(t.Context(), &remudav1.ListPoolsRequest{})
+	f.must(err)
+	var listed []string
+	for _, p := range got.GetPools() {
+		listed = append(listed, fmt.Sprint(p.GetName(), " ", p.GetRemoved()))
+	}
+	if diff := cmp.Diff([]string{"a-former-one true", "default false", "full false", "spare false"}, listed); diff != "" {
+		t.Errorf("pools, and whether they are removed (-want +got):\n%s", diff)
 	}
 }
 
@@ -211,6 +232,53 @@ func TestWatchFleetTellsWhatHappensFromNowOn(t *testing.T) {
 	if status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "watch again") {
 		t.Errorf("the stream ended with %v, want UNAVAILABLE", err)
 	}
+}
+
+// A watcher gets all that happened between two looks.
+func TestWatchFleetTellsOfAllEventsOfALook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		stream, err := w.WatchFleet(t.Context(), &remudav1.WatchFleetRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := stream.Header(); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		var events []lifecycle.Event
+		for i, run := range []string{"1", "2", "3"} {
+			events = append(events, lifecycle.Event{ID: strconv.Itoa(i), At: time.Now(), RunID: run, Action: lifecycle.ActionClaim})
+		}
+		if err := w.store.AddEvents(t.Context(), events); err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range events {
+			if got, err := stream.Recv(); err != nil || got.GetEvent().GetRunId() != e.RunID {
+				t.Errorf("got %v (%v), want the event of run %s", got, err, e.RunID)
+			}
+		}
+	})
+}
+
+// A load balancer asks for health each few seconds: the log has that for debugging only.
+func TestWhichCallsTheLogHas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.health(t)
+		if err := getInstance("i-none")(t.Context(), w); status.Code(err) != codes.NotFound {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		for _, line := range []string{
+			"[DEBUG] rpc finished: method=/grpc.health.v1.Health/Check code=OK took=0s address=bufconn\n",
+			"[INFO]  rpc finished: method=/remuda.v1.FleetService/GetInstance code=NotFound took=0s address=bufconn caller=loopback instance=i-none error=\"instance i-none: not found\"\n",
+		} {
+			if !strings.Contains(w.log.String(), line) {
+				t.Errorf("no %q in\n%s", line, w.log)
+			}
+		}
+	})
 }
 
 func TestHealthAndReflection(t *testing.T) {

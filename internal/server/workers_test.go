@@ -127,6 +127,22 @@ func TestAJobOfAService(t *testing.T) {
 	}
 }
 
+// A job without an id gets one that no other job has.
+func TestAJobWithoutAnID(t *testing.T) {
+	w := newWorldOf(t, server.Callers{Workers: workerTokens()})
+	workers, ids := remudav1.NewWorkerServiceClient(w.conn), map[string]bool{}
+	for range 2 {
+		got, err := workers.SubmitJob(as(t.Context(), renderToken), &remudav1.SubmitJobRequest{Service: "render", Payload: []byte("do it")})
+		if err != nil || len(got.GetJob().GetJobId()) != 32 {
+			t.Errorf("submitted %v (%v), want an id of 32 hex digits", got, err)
+		}
+		ids[got.GetJob().GetJobId()] = true
+	}
+	if len(ids) != 2 {
+		t.Errorf("the ids of two jobs are %v", ids)
+	}
+}
+
 // workerErrors are calls of a worker of render, and the answer of each.
 var workerErrors = []struct {
 	name string
@@ -223,6 +239,9 @@ func TestWhoMayCallWorkers(t *testing.T) {
 			if strings.Contains(w.log.String(), renderToken) || strings.Contains(w.log.String(), archiveToken) {
 				t.Errorf("the log tells a token:\n%s", w.log)
 			}
+			if broken := strings.Contains(name, "file is broken"); strings.Contains(w.log.String(), "cannot read worker tokens") != broken {
+				t.Errorf("a file is broken: %t; the log is\n%s", broken, w.log)
+			}
 		})
 	}
 	t.Run("a worker and the fleet", func(t *testing.T) {
@@ -287,7 +306,7 @@ func TestWorkersInJSON(t *testing.T) {
 		{"no job", renderToken, "ClaimJob", nil, `{"service":"render","worker_id":"w"}`, `"worker_id":"w"`},
 		{"numbers in a query", renderToken, "ListWorkers", nil, `{"page_size":"5"}`, `"online":true`},
 		{"unknown field", renderToken, "GetJob", fields{"job_id": "a"}, `{"colour":"red"}`, `unknown field "colour"`},
-		{"no JSON", renderToken, "SubmitJob", nil, `do it`, "the body is not JSON of SubmitJobRequest"},
+		{"no JSON", renderToken, "SubmitJob", nil, `do it`, "the body is not JSON of SubmitJobRequest: syntax error"},
 		{"a list", renderToken, "SubmitJob", nil, `[]`, "the body is not JSON of SubmitJobRequest"},
 		{"another service", renderToken, "Heartbeat", nil, `{"service":"archive","worker_id":"w"}`, "PermissionDenied"},
 		{"unknown call", renderToken, "Provision", nil, `{}`, "Unimplemented"},
