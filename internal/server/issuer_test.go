@@ -109,12 +109,18 @@ func TestKeysComeFromTheIssuerItself(t *testing.T) {
 func TestKeysThatAreNone(t *testing.T) {
 	c := newCI(t, rule())
 	for name, keys := range map[string]string{
-		"nothing":         `{"keys":[]}`,
-		"not JSON":        `<html>`,
-		"a short key":     `{"keys":[{"kty":"RSA","kid":"first","n":"AQAB","e":"AQAB"}]}`,
-		"another use":     `{"keys":[{"kty":"RSA","kid":"first","use":"enc","n":"` + strings.Repeat("_", 342) + `","e":"AQAB"}]}`,
-		"a huge exponent": `{"keys":[{"kty":"RSA","kid":"first","n":"` + strings.Repeat("_", 342) + `","e":"` + strings.Repeat("_", 342) + `"}]}`,
-		"too much":        `{"x": "` + strings.Repeat("x", 2<<20) + `", "keys":[{"kty":"RSA","kid":"first","n":"` + strings.Repeat("_", 342) + `","e":"AQAB"}]}`,
+		"nothing":     `{"keys":[]}`,
+		"not JSON":    `<html>`,
+		"a short key": `{"keys":[{"kty":"RSA","kid":"first","n":"AQAB","e":"AQAB"}]}`,
+		"another use": `{"keys":[{"kty":"RSA","kid":"first","use":"enc","n":"` + strings.Repeat("_", 342) + `","e":"AQAB"}]}`,
+		// Its signatures need no secret.
+		"an exponent of one":     `{"keys":[{"kty":"RSA","kid":"first","n":"` + strings.Repeat("_", 342) + `","e":"AQ"}]}`,
+		"another algorithm":      `{"keys":[{"kty":"RSA","kid":"first","alg":"PS256","n":"` + strings.Repeat("_", 342) + `","e":"AQAB"}]}`,
+		"a bad modulus":          `{"keys":[{"kty":"RSA","kid":"first","n":"` + strings.Repeat("_", 342) + `!","e":"AQAB"}]}`,
+		"a bad exponent":         `{"keys":[{"kty":"RSA","kid":"first","n":"` + strings.Repeat("_", 342) + `","e":"AQAB!"}]}`,
+		"an exponent of 32 bits": `{"keys":[{"kty":"RSA","kid":"first","n":"` + strings.Repeat("_", 342) + `","e":"_____w"}]}`,
+		"a huge exponent":        `{"keys":[{"kty":"RSA","kid":"first","n":"` + strings.Repeat("_", 342) + `","e":"` + strings.Repeat("_", 342) + `"}]}`,
+		"too much":               `{"x": "` + strings.Repeat("x", 2<<20) + `", "keys":[{"kty":"RSA","kid":"first","n":"` + strings.Repeat("_", 342) + `","e":"AQAB"}]}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.issuer.Publish(keys)
@@ -122,6 +128,13 @@ func TestKeysThatAreNone(t *testing.T) {
 			c.want(t, codes.Unavailable, "read keys")
 		})
 	}
+}
+
+// The largest exponent is one of 31 bits.
+func TestAKeyWithTheLargestExponent(t *testing.T) {
+	c := newCI(t, rule())
+	c.issuer.Publish(`{"keys":[{"kty":"RSA","kid":"first","n":"` + strings.Repeat("_", 342) + `","e":"f____w"}]}`)
+	c.want(t, codes.Unauthenticated, "has a signature that is not of")
 }
 
 func TestAVerifierNeedsToKnowWhatToVerify(t *testing.T) {
