@@ -235,7 +235,7 @@ func TestACallWithoutAnAnswerPastTheDeadline(t *testing.T) {
 				_, _ = first.Await(t.Context(), q, false, time.Now()) // which fails
 				for _, late := range []time.Duration{0, 89 * time.Second} {
 					time.Sleep(time.Until(q.Deadline.Add(late)))
-					if share, err := other.Await(t.Context(), q, false, time.Now()); err != nil || share.Done || share.Wait == 0 {
+					if share, err := other.Await(t.Context(), q, false, time.Now()); err != nil || share.Done || share.Wait != 2*time.Second {
 						t.Errorf("%s past the deadline: %+v, %v", late, share, err)
 					}
 				}
@@ -260,7 +260,7 @@ func TestAMachineOfABatchIsShownLate(t *testing.T) {
 		cloud.blind = true
 		for _, after := range []time.Duration{0, 89 * time.Second} {
 			time.Sleep(time.Until(made.Add(after)))
-			if share, err := other.Await(t.Context(), q, false, time.Now()); err != nil || share.Done || share.Wait == 0 {
+			if share, err := other.Await(t.Context(), q, false, time.Now()); err != nil || share.Done || share.Wait != 2*time.Second {
 				t.Errorf("%s after the call: %+v, %v", after, share, err)
 			}
 		}
@@ -301,4 +301,29 @@ func TestTheRowOfABatchIsOpenWhileItIsNeeded(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Of a batch that comes short the older request has the machine, although the younger one waited first and leads.
+func TestTheOlderRequestComesFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := store.New(time.Now)
+		cloud, err := memory.New(memory.Options{Limits: placement.Limits{Zones: []string{"a"}, Capacity: map[string]int{"*": 1}}, Now: time.Now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := replica(s, cloud, time.Second)
+		older := request("older", 1)
+		time.Sleep(time.Millisecond)
+		younger := join(t, b, request("younger", 1))
+		older = join(t, b, older)
+		for _, q := range []lifecycle.Request{younger, older} {
+			if share, err := b.Await(t.Context(), q, false, time.Now()); err != nil || share.Done {
+				t.Fatalf("the launch of %s does not wait: %+v, %v", q.RequestID, share, err)
+			}
+		}
+		got := await(t, b, younger)
+		if first := await(t, b, older); len(first.Machines) != 1 || len(got.Machines) != 0 || got.Short == "" {
+			t.Errorf("the older has %+v, and the younger %+v; want one machine for the older", first, got)
+		}
+	})
 }
