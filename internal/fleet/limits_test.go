@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/ledger"
@@ -456,6 +458,45 @@ func TestWhatLimitsCost(t *testing.T) {
 				}
 				if calls != test.want {
 					t.Errorf("%d calls, want %d", calls, test.want)
+				}
+			})
+		})
+	}
+}
+
+// fullRequests is a store that takes no requests while it is full.
+type fullRequests struct {
+	fleet.Store
+	full atomic.Bool
+}
+
+func (s *fullRequests) UpdateRequest(ctx context.Context, q lifecycle.Request) (lifecycle.Request, error) {
+	if s.full.Load() {
+		return q, errors.New("the table is full")
+	}
+	return s.Store.UpdateRequest(ctx, q)
+}
+
+// Room of a lost runner that could not be given back counts on, and the log says so. Else it says nothing of it.
+func TestRoomOfALostRunnerThatIsNotGivenBack(t *testing.T) {
+	for name, full := range map[string]bool{"given back": false, "not given back": true} {
+		t.Run(name, func(t *testing.T) {
+			logs, requests := &lockedBuffer{}, &fullRequests{}
+			inBubbleOf(t, func(o *fleet.Options) {
+				limited(policy.Limits{HostsPerRepository: 10})(o)
+				requests.Store, o.Store = o.Store, requests
+				o.Log = hclog.New(&hclog.LoggerOptions{Output: logs})
+			}, func(ctx context.Context, t *testing.T, w *world) {
+				go w.fleet.Sweep(ctx)
+				r := w.mustProvision(ctx, demandOf(repository, "1", 1, 1, time.Minute))[0]
+				requests.full.Store(full)
+				w.set(func() {
+					w.forge[r.HostKey] = func(p *lifecycle.Report) { p.Signal, p.Cause = lifecycle.SignalRegFailed, lifecycle.CauseGitHub }
+				})
+				w.until("the host is released", time.Minute, func() bool { return w.record(r.HostKey).State != lifecycle.StateRunning })
+				time.Sleep(30 * time.Second)
+				if used, said := w.used(ofRepository) > 0, strings.Contains(logs.String(), "room of a lost runner not given back"); used != full || said != full {
+					t.Errorf("it counts still: %t, and the log says so: %t; want %t of both\n%s", used, said, full, logs)
 				}
 			})
 		})

@@ -209,3 +209,19 @@ func TestRoomAfterAClockThatIsAhead(t *testing.T) {
 		})
 	}
 }
+
+// An audit frees the room of a launch that was cut short a minute ago, and not a moment sooner: the cloud may show its machines late.
+func TestWhenTheRoomOfALaunchThatWasCutShortIsFree(t *testing.T) {
+	for ago, used := range map[time.Duration]int{time.Minute - time.Nanosecond: 2, time.Minute: 0} {
+		t.Run(ago.String(), func(t *testing.T) {
+			inBubbleOf(t, atMost(4), func(ctx context.Context, t *testing.T, w *world) {
+				w.cutShort(ctx, "first", time.Now().Add(-time.Hour)) // for which there is an audit
+				w.cutShort(ctx, "second", time.Now().Add(-ago))
+				w.sweepOnce(ctx, w.fleet.NewCloudSweep())
+				if got := w.used(ofPool); got != used {
+					t.Errorf("%d hosts count, want %d", got, used)
+				}
+			})
+		})
+	}
+}

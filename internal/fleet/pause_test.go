@@ -11,6 +11,7 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/pause"
 )
 
 // pause has an operator pause a pool, or resume it.
@@ -179,6 +180,31 @@ func TestPausesAreSetOnce(t *testing.T) {
 		}
 		if _, err := w.fleet.SetPause(ctx, "none", true, "", "CN=ops", time.Now()); !errors.Is(err, lifecycle.ErrNotFound) {
 			t.Errorf("an unknown pool: %v", err)
+		}
+	})
+}
+
+// readPauses counts how often the pauses of pools are read.
+type readPauses struct {
+	fleet.GuardStore
+	reads int
+}
+
+func (g *readPauses) Pause(ctx context.Context, pool string) (pause.Pause, error) {
+	g.reads++
+	return g.GuardStore.Pause(ctx, pool)
+}
+
+// A replica goes by the pause of a pool as it read it for 5 s, however often it asks.
+func TestThePauseOfAPoolIsReadNowAndThen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		guards := &readPauses{}
+		w := newWorld(t, func(o *fleet.Options) { guards.GuardStore, o.Guards = o.Guards, guards })
+		for _, want := range []int{1, 1, 1, 1, 1, 2, 2} {
+			if p, err := w.fleet.PauseOf(t.Context(), "default", time.Now()); err != nil || p.On() || guards.reads != want {
+				t.Errorf("paused %t, read %d times (%v), want %d", p.On(), guards.reads, err, want)
+			}
+			time.Sleep(time.Second)
 		}
 	})
 }
