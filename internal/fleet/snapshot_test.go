@@ -1,11 +1,13 @@
 package fleet_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -156,6 +158,44 @@ func TestASnapshotNeedsScaleDown(t *testing.T) {
 		s.github.down = true
 		if _, _, err := s.fleet.Snapshot(t.Context(), time.Now()); errors.Is(err, lifecycle.ErrUnavailable) {
 			t.Errorf("GitHub away is an error: %v", err)
+		}
+	})
+}
+
+// askedRunners counts the registrations that are asked for by their ids.
+type askedRunners struct {
+	*fakeGitHub
+	asked []int64
+}
+
+func (g *askedRunners) Runner(ctx context.Context, repository string, id int64) (lifecycle.Runner, error) {
+	g.asked = append(g.asked, id)
+	return g.fakeGitHub.Runner(ctx, repository, id)
+}
+
+// A snapshot asks GitHub for those orphans alone that are not on its list and may go.
+func TestASnapshotAsksForWhatIsNotListed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		github := &askedRunners{}
+		w := newWorld(t, func(o *fleet.Options) {
+			github.fakeGitHub = o.GitHub.(*fakeGitHub)
+			o.GitHub = github
+		}, scalingDown(policy.ScaleDown{}))
+		s := &scaleDownScene{world: w, hosts: w.idleHosts(t, repository, "7", 3)}
+		for i, h := range s.hosts { // the first is listed, the second is not, and neither is the third, which is tagged
+			r := s.record(h.HostKey)
+			r.OrphanAt, r.GitHubRunnerID = time.Now(), int64(90+i)
+			if _, err := s.store.UpdateInstance(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+			if i > 0 {
+				s.github.deregister(h.RunnerName)
+			}
+		}
+		s.compute.SetBypass(s.hosts[2].InstanceID, true)
+		taken, left := s.snapshot()
+		if len(taken.Runners) != 1 || len(taken.Instances) != 3 || len(left) != 0 || !slices.Equal(github.asked, []int64{91}) {
+			t.Errorf("asked for %v; runners %+v, %d hosts, left %+v", github.asked, taken.Runners, len(taken.Instances), left)
 		}
 	})
 }

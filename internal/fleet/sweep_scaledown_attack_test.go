@@ -2,6 +2,7 @@ package fleet_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -94,6 +95,44 @@ func TestAHostIsKeptForAJobThatWaits(t *testing.T) {
 					}
 					if r := w.record(host.HostKey); (r.State == lifecycle.StateRunning) != test.stays {
 						t.Errorf("it is %s: %s", r.State, r.Reason)
+					}
+				})
+			})
+		})
+	}
+}
+
+// An idle host of a job pool stays as long as its pool has a minimum, and nothing says that scale-down may end it. Without a minimum it goes.
+func TestTheMinimumOfAJobPoolIsKept(t *testing.T) {
+	for name, minimum := range map[string]int{"a minimum": 1, "none": 0} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				set := func(minimum int) func(*fleet.JobOptions) {
+					return func(o *fleet.JobOptions) {
+						p := o.Pools[jobPool]
+						p.Minimum, p.Repository, p.Scope, p.UnclaimedTimeout = minimum, repository, repository, time.Hour
+						o.Pools[jobPool] = p
+					}
+				}
+				w := jobWorld(t, 1, set(1))
+				down := w.newFleet("down", func(o *fleet.Options) { withJobs(o, w.hub, 1, set(minimum)) }, scalingDown(policy.ScaleDown{}))
+				w.live(t, func(ctx context.Context) {
+					w.until("a host listens", 2*time.Minute, func() bool { return len(w.records(lifecycle.StateRunning)) == 1 })
+					time.Sleep(10 * time.Minute)
+					host := w.records(lifecycle.StateRunning)[0]
+					e, err := down.ExplainHost(ctx, host.InstanceID, fleet.OfRun{}, time.Now())
+					if said := strings.Join(e.Sentences, "\n"); err != nil || strings.Contains(said, "scale-down, every 5m0s, may end it") != (minimum == 0) {
+						t.Errorf("%v: %s", err, said)
+					}
+					plan, err := down.ScaleDownPlan(ctx, time.Time{}, time.Now())
+					if err != nil || len(plan.Decisions) != 1 || (plan.Decisions[0].Code == lifecycle.ReasonPoolMinimum) != (minimum > 0) {
+						t.Errorf("%v: %+v", err, plan.Decisions)
+					}
+					if err := down.Drive(ctx, down.NewScaleDownSweep(), patience); err != nil {
+						t.Fatal(err)
+					}
+					if r := w.record(host.HostKey); (r.State == lifecycle.StateRunning) != (minimum > 0) {
+						t.Errorf("it is %s: %s", r.Condition(), r.Reason)
 					}
 				})
 			})

@@ -341,6 +341,24 @@ func TestOrphans(t *testing.T) {
 			s.ends()
 		})
 	})
+	t.Run("known by its id alone, and lost with its job", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			hidden := &unlisting{}
+			w := newWorld(t, func(o *fleet.Options) {
+				hidden.fakeGitHub = o.GitHub.(*fakeGitHub)
+				o.GitHub = hidden
+			}, scalingDown(policy.ScaleDown{IdleConfirmation: time.Hour}))
+			s := &scaleDownScene{world: w, hosts: w.idleHosts(t, repository, "7", 1)}
+			s.sweepDown() // learns the id
+			s.orphan(s.hosts[0])
+			s.github.change(s.hosts[0].RunnerName, func(r *lifecycle.Runner) { r.Online, r.Busy = false, true })
+			hidden.all = true
+			s.sweepDown()
+			time.Sleep(lifecycle.DefaultPolicy().EndPoll)
+			s.sweepDown()
+			s.ends(s.hosts[0]) // and its registration with it
+		})
+	})
 	t.Run("its agent says that it is busy", func(t *testing.T) {
 		inScaleDown(t, policy.ScaleDown{}, 1, func(_ *testing.T, s *scaleDownScene) {
 			s.github.deregister(s.hosts[0].RunnerName)
