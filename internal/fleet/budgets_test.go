@@ -491,3 +491,23 @@ func TestManyJobsOverTheirBudget(t *testing.T) {
 		})
 	})
 }
+
+// stuckHosts is a store that never answers what hosts there are.
+type stuckHosts struct{ fleet.Store }
+
+func (stuckHosts) ListInstances(ctx context.Context, _ lifecycle.Filter, _ lifecycle.PageOf) (p lifecycle.Page[lifecycle.Record], err error) {
+	<-ctx.Done()
+	return p, context.Cause(ctx)
+}
+
+// A caller that asks how much of the budgets is used has an answer within a minute, though the store has none.
+func TestBudgetsOfAStoreThatDoesNotAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, budgeted, func(o *fleet.Options) { o.Store = stuckHosts{o.Store} })
+		began := time.Now()
+		_, _, err := w.fleet.Budgets(t.Context(), began)
+		if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took != time.Minute {
+			t.Errorf("after %s: %v", took, err)
+		}
+	})
+}

@@ -506,3 +506,46 @@ func TestCostOfTooManyRows(t *testing.T) {
 		}
 	})
 }
+
+// racedDays is a store into which another replica writes the sums of each day first, or that refuses them.
+type racedDays struct {
+	fleet.Store
+	refuses error
+}
+
+func (s racedDays) UpdateDay(ctx context.Context, d meter.Day) (meter.Day, error) {
+	if s.refuses != nil {
+		return d, s.refuses
+	}
+	if _, err := s.Store.UpdateDay(ctx, d); err != nil {
+		return d, err
+	}
+	return s.Store.UpdateDay(ctx, d)
+}
+
+// Another replica may sum up a day at the same time: the sums are the same, and the sweep goes on with the next day. Sums that are not stored fail it.
+func TestCostOfDaysThatAreSummedUpTwice(t *testing.T) {
+	refused := errors.New("the table is full")
+	for name, refuses := range map[string]error{"by another replica": nil, "not at all": refused} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, priced, func(o *fleet.Options) { o.Store = racedDays{o.Store, refuses} })
+				var days []string
+				for _, run := range []string{"1", "2"} {
+					w.spend(t.Context(), repository, run, 1)
+					days = append(days, meter.DayOf(time.Now()))
+					time.Sleep(24 * time.Hour)
+				}
+				time.Sleep(24 * time.Hour)
+				if err := w.fleet.Drive(t.Context(), w.fleet.NewDaySweep(), patience); !errors.Is(err, refuses) {
+					t.Errorf("it ended with %v, want %v", err, refuses)
+				}
+				for _, day := range days {
+					if d, err := w.store.Day(t.Context(), day); err != nil || (len(d.Entries) == 1) != (refuses == nil) {
+						t.Errorf("%s has %+v (%v)", day, d.Entries, err)
+					}
+				}
+			})
+		})
+	}
+}
