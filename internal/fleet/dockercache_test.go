@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/fleet/hosts"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
@@ -191,6 +193,34 @@ func TestARunThatLeavesAStartingHost(t *testing.T) {
 				got := w.record(r.HostKey)
 				if ended := got.State == lifecycle.StateTerminated; ended != tt.ends || !ended && (!got.Stopped() || got.Retiring) {
 					t.Errorf("the host is %s, retiring %t: %s", got.Condition(), got.Retiring, got.Reason)
+				}
+			})
+		})
+	}
+}
+
+// TestARefreshSaysWhatGitHubJudged: of a host that waited for GitHub to judge its run it says what becomes of it.
+func TestARefreshSaysWhatGitHubJudged(t *testing.T) {
+	push := cache.Source{Event: "push", Branch: "main", SHA: "a1", RepositoryID: 7, HeadRepositoryID: 7}
+	for event, want := range map[string]lifecycle.Action{"push": lifecycle.ActionPool, "pull_request": lifecycle.ActionTerminate} {
+		t.Run(event, func(t *testing.T) {
+			s := &sources{run: push, branch: cache.Branch{Has: true, Protected: true}, hangs: true}
+			s.run.Event = event
+			inBubbleOf(t, withDocker(s), func(ctx context.Context, t *testing.T, w *world) {
+				w.mustProvision(ctx, demand("1", "a", 1))
+				w.release(ctx, "1", false)
+				s.answer()
+				time.Sleep(time.Minute)
+				refresh := w.fleet.NewRefresh(false)
+				w.sweepOnce(ctx, refresh)
+				var said []lifecycle.Action
+				for _, d := range refresh.Decisions() {
+					if d.Sweep == "refresh" {
+						said = append(said, d.Action)
+					}
+				}
+				if diff := cmp.Diff([]lifecycle.Action{lifecycle.ActionKeep, want}, said); diff != "" {
+					t.Errorf("decisions (-want +got):\n%s", diff)
 				}
 			})
 		})

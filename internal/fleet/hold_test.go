@@ -198,6 +198,24 @@ func TestAHoldOnAFullDisk(t *testing.T) {
 	})
 }
 
+// A hold that was kept on a full disk does not come back once an order was stored after it, though the clock has not moved on.
+func TestAHoldOnAFullDiskIsTakenAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var full atomic.Bool
+		w := newWorld(t, func(o *fleet.Options) { o.Guards = fullGuards{GuardStore: o.Guards, full: &full} })
+		full.Store(true)
+		for _, d := range []time.Duration{time.Hour, 0} {
+			if _, stored, err := w.fleet.HoldFleet(t.Context(), d, "", "CN=ops", time.Now()); err != nil || stored == full.Load() {
+				t.Fatalf("hold for %s: stored %t, %v", d, stored, err)
+			}
+			full.Store(false)
+		}
+		if h, err := w.fleet.FleetHold(t.Context()); err != nil || h.InForce(time.Now()) {
+			t.Errorf("the hold is back: %v, %v", h, err)
+		}
+	})
+}
+
 // The disk is full again when the hold that was kept has just been stored, and another hold comes: that one is kept.
 func TestAHoldWhileTheLastOneIsStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

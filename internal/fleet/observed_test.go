@@ -25,6 +25,7 @@ type noted struct {
 	lines  []string
 	waits  []time.Duration // of jobs, in the order of their starts
 	claims []time.Duration // of requests that needed no launch
+	ready  []time.Duration // of hosts, since their launches and claims
 	busy   int
 	starts map[string]time.Duration // by start, the longest
 }
@@ -39,6 +40,12 @@ func (n *noted) Claimed(d time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.claims = append(n.claims, d)
+}
+
+func (n *noted) Registered(d time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.ready = append(n.ready, d)
 }
 
 func (n *noted) Provisioned(start string, d time.Duration) {
@@ -114,6 +121,27 @@ func TestHowHostsCameIsObserved(t *testing.T) {
 			}, func(o *fleet.Options) { o.Observer = heard })
 		})
 	}
+}
+
+// TestHowLongHostsTookToBeReadyIsObserved: since their launch, and since their claim.
+func TestHowLongHostsTookToBeReadyIsObserved(t *testing.T) {
+	heard := &noted{}
+	inCleanWorld(t, func(ctx context.Context, t *testing.T, w *world) {
+		for i, silent := range []time.Duration{30 * time.Second, 10 * time.Second} {
+			run, began := fmt.Sprint(i), time.Now()
+			w.set(func() { w.mute = true })
+			time.AfterFunc(silent, func() { w.set(func() { w.mute = false }) })
+			w.mustProvision(ctx, demand(run, "a", 1))
+			took := time.Since(began)
+			heard.mu.Lock()
+			ready := slices.Clone(heard.ready)
+			heard.mu.Unlock()
+			if len(ready) != i+1 || ready[i] > took || ready[i] < silent-2*time.Second {
+				t.Errorf("it took %s, and hosts were ready after %v", took, ready)
+			}
+			w.release(ctx, run, true)
+		}
+	}, func(o *fleet.Options) { o.Observer = heard })
 }
 
 // inCleanWorld is inStandbyWorld without hosts that listen ahead of need.

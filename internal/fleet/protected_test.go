@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/hashicorp/go-hclog"
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
@@ -79,4 +82,25 @@ func TestAMachineThatMayNotBeEndedStopsNothing(t *testing.T) {
 			t.Errorf("the host is not forgotten when it may be ended: %+v", r)
 		}
 	})
+}
+
+// An order whose machine could not be ended says so in the log, and the due sweep goes on. One whose machine ends says nothing.
+func TestAnOrderSaysThatItsMachineIsNotEnded(t *testing.T) {
+	for name, kept := range map[string]bool{"it ends": false, "it is protected": true} {
+		t.Run(name, func(t *testing.T) {
+			cloud, logs := &protecting{}, &lockedBuffer{}
+			inBubbleOf(t, func(o *fleet.Options) {
+				cloud.Compute, o.Compute, o.Log = o.Compute, cloud, hclog.New(&hclog.LoggerOptions{Output: logs})
+			}, func(ctx context.Context, t *testing.T, w *world) {
+				host := w.mustProvision(ctx, demand("1", "a", 1))[0]
+				if kept {
+					cloud.protect(host.InstanceID)
+				}
+				r, err := w.fleet.Terminate(ctx, host.InstanceID, "a test", time.Now())
+				if said := strings.Contains(logs.String(), "machine not ended yet"); err != nil || r.State != lifecycle.StateTerminated || said != kept {
+					t.Errorf("the host is %s (%v), and the log says that its machine is not ended: %t\n%s", r.State, err, said, logs)
+				}
+			})
+		})
+	}
 }

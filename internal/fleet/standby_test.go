@@ -386,6 +386,30 @@ func TestLabelsOfManyHosts(t *testing.T) {
 	})
 }
 
+// A fleet that works on one host at a time sets the labels of one after the other, and of all.
+func TestLabelsOfOneHostAtATime(t *testing.T) {
+	inStandbyWorld(t, func(ctx context.Context, t *testing.T, w *world) {
+		w.mustProvision(ctx, demand("1", "first", 3))
+		w.release(ctx, "1", true)
+		w.until("all hosts are hot", time.Minute, func() bool {
+			return !slices.ContainsFunc(w.records(), func(r lifecycle.Record) bool { return !r.Hot() })
+		})
+		var open, most, calls atomic.Int64
+		w.github.refuses(nil, func(int64) error {
+			calls.Add(1)
+			most.Store(max(most.Load(), open.Add(1)))
+			time.Sleep(100 * time.Millisecond)
+			open.Add(-1)
+			return nil
+		})
+		p := w.newProvision(w.fleet, demand("2", "q", 3))
+		stepUntil(ctx, t, p, func() bool { return len(w.serving("2")) == 3 && len(w.records(lifecycle.StateRunning)) == 3 })
+		if most.Load() != 1 || calls.Load() != 3 {
+			t.Errorf("%d calls, at most %d at once", calls.Load(), most.Load())
+		}
+	}, func(o *fleet.Options) { o.AtOnce = 1 })
+}
+
 // GitHub limits writes, so of very many hosts some would get their labels late. These register at once, and neither
 // they nor the deletions of their old registrations hold up the others.
 func TestLabelsOfVeryManyHosts(t *testing.T) {
@@ -666,6 +690,25 @@ func TestAReleaseDuringTheLabels(t *testing.T) {
 		w.until("the host is hot again", 2*time.Minute, func() bool { return w.only().Hot() })
 		if w.github.knows(first.RunnerName) {
 			t.Error("the runner that has the labels of the run is still there")
+		}
+	})
+}
+
+// A refresh that has a claimed host registered again says so, though it first meant the host to be ready.
+func TestARefreshSaysWhatCameOfTheLabels(t *testing.T) {
+	inHotWorld(t, func(ctx context.Context, t *testing.T, w *world) {
+		stepUntil(ctx, t, w.newProvision(w.fleet, demand("2", "q", 1)), func() bool { return w.only().State == lifecycle.StateClaimed })
+		w.github.refuses(nil, func(int64) error { return fmt.Errorf("set labels: %w", lifecycle.ErrRefused) })
+		refresh := w.fleet.NewRefresh(false)
+		w.sweepOnce(ctx, refresh)
+		var said []lifecycle.Action
+		for _, d := range refresh.Decisions() {
+			if d.Sweep == "refresh" && d.InstanceID == w.only().InstanceID {
+				said = append(said, d.Action)
+			}
+		}
+		if d := cmp.Diff([]lifecycle.Action{lifecycle.ActionReady, lifecycle.ActionReregister}, said); d != "" {
+			t.Errorf("decisions (-want +got):\n%s", d)
 		}
 	})
 }
