@@ -256,3 +256,32 @@ func TestScaleDownTellsOnce(t *testing.T) {
 		}
 	})
 }
+
+// TestAHostThatEndedIsToldOfAgain: what a sweep decides once the host is gone is in the history, though the sweep decided the same before.
+func TestAHostThatEndedIsToldOfAgain(t *testing.T) {
+	d := &diary{}
+	inBubbleOf(t, func(o *fleet.Options) {
+		d.Store, o.Store = o.Store, d
+		o.Repositories = []string{repository}
+	}, func(ctx context.Context, t *testing.T, w *world) {
+		host := w.mustProvision(ctx, demand("1", "a", 1))[0]
+		leftOver := func() []string {
+			d.page()
+			w.github.register(lifecycle.Record{RunnerName: "remuda-0-" + host.InstanceID})
+			w.sweepOnce(ctx, w.fleet.NewGitHubSweep())
+			return d.page()
+		}
+		before := leftOver()
+		if _, err := w.fleet.Terminate(ctx, host.InstanceID, "a test", time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		w.until("the host is forgotten", 5*time.Minute, func() bool {
+			w.sweepOnce(ctx, w.fleet.NewDueSweep())
+			return w.record(host.HostKey).DueAt.IsZero()
+		})
+		told := "github | delete_runner | registration remuda-0-" + host.InstanceID + " is left over: its host is "
+		if diff := cmp.Diff([]string{told + "running", told + "terminated"}, append(before, leftOver()...)); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}
