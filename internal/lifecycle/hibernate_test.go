@@ -48,6 +48,9 @@ func TestAHostIsHibernatedOnlyIf(t *testing.T) {
 		"just launched": {func(f *lifecycle.Facts, _ *lifecycle.Policy) {
 			f.Record.LaunchedAt = now.Add(-119 * time.Second)
 		}, lifecycle.ActionKeep, false},
+		"launched two minutes ago": {func(f *lifecycle.Facts, _ *lifecycle.Policy) {
+			f.Record.LaunchedAt = now.Add(-2 * time.Minute)
+		}, lifecycle.ActionStopMachine, true},
 		"just launched, before that": {func(f *lifecycle.Facts, _ *lifecycle.Policy) {
 			f.Record.LaunchedAt, f.Cloud.Hibernates = now.Add(-119*time.Second), false
 		}, lifecycle.ActionStopMachine, false},

@@ -223,7 +223,8 @@ func TestLaunched(t *testing.T) {
 func TestJobsRun(t *testing.T) {
 	run := lifecycle.Record{Repository: "acme/shop", RunID: "41", Meter: meter.Begin(now)}
 	job := lifecycle.Record{Repository: "acme/shop", RunID: "request-1", JobsOf: "acme", Meter: meter.Begin(now)}
-	named := job
+	unnamed, named := job, job
+	unnamed.ChargeTo(meter.User{Repository: "acme/shop"})
 	named.ChargeTo(meter.User{Repository: "acme/site", RunID: "42"})
 	for name, tt := range map[string]struct {
 		record          lifecycle.Record
@@ -232,6 +233,7 @@ func TestJobsRun(t *testing.T) {
 		"run-scoped":            {run, "acme/shop", "41"},
 		"job-scoped":            {job, "", ""},
 		"job-scoped, and named": {named, "acme/site", "42"},
+		"job-scoped, unnamed":   {unnamed, "", ""},
 		"job-scoped, unmetered": {lifecycle.Record{Repository: "acme/shop", RunID: "request-1", JobsOf: "acme"}, "", ""},
 	} {
 		if repository, id := tt.record.JobsRun(); repository != tt.repository || id != tt.run {

@@ -59,7 +59,7 @@ func TestAStartIsWritten(t *testing.T) {
 func TestAResetIsWritten(t *testing.T) {
 	f, p := releasedClean(t), resetPolicy()
 	f.Record.Meter = meter.Begin(start)
-	f.Record.ReleasedAt = now.Add(-time.Minute)
+	f.Record.ReleasedAt, f.Record.DueAt = now.Add(-time.Minute), now.Add(-time.Second)
 	r, err := lifecycle.Apply(f.Record, lifecycle.Decide(f, now, p), now, p)
 	if c, _ := r.Meter.Cycle(); err != nil || c.PooledAt != meter.At(now) || !r.Threshold.Equal(now.Add(15*time.Minute)) || !r.DueAt.Equal(now) {
 		t.Fatalf("pooled at %d, resetting until %s, due at %s: %v", c.PooledAt, r.Threshold, r.DueAt, err)
