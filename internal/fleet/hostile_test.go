@@ -27,7 +27,7 @@ func testNamesake(t *testing.T, elsewhere bool) {
 		ours := w.records(lifecycle.StateRunning)[0]
 		w.until("its turn names it", time.Minute, func() bool { return w.turns().Open[0].Runner == ours.RunnerName })
 		evil := poolJob(99, time.Now())
-		evil.RunnerName, evil.RunnerID = ours.RunnerName, ours.GitHubRunnerID+1000
+		evil.Repository, evil.RunnerName, evil.RunnerID = repository, ours.RunnerName, ours.GitHubRunnerID+1000
 		if elsewhere {
 			evil.Repository, evil.RunnerID = "acme/evil", 0
 		}
@@ -35,6 +35,7 @@ func testNamesake(t *testing.T, elsewhere bool) {
 			evil.Status = status
 			w.hub.say(ctx, evil)
 			time.Sleep(10 * time.Second)
+			wantHeard(t, w, "job 99")
 			if turn := w.turns().Open[0]; turn.Started || turn.Runner != ours.RunnerName {
 				t.Errorf("%s elsewhere: our turn is %+v", status, turn)
 			}
