@@ -199,6 +199,8 @@ func TestWhoIsNotProvisionedByWebhook(t *testing.T) {
 			o.Rules = policy.Rules{{RepositoryID: 8, Repository: "acme/other", MaxHosts: 1, Webhook: true}}
 		}, nil, "no rule"},
 		"it is of a fork":        {byWebhook(rule), func(r *lifecycle.WorkflowRun) { r.HeadRepositoryID = 99 }, "fork"},
+		"it may be of a fork":    {byWebhook(rule), func(r *lifecycle.WorkflowRun) { r.Event, r.HeadRepositoryID = "pull_request", 0 }, "it is not known whether the run's commit is of a fork"},
+		"its own id is unknown":  {byWebhook(rule), func(r *lifecycle.WorkflowRun) { r.Event, r.RepositoryID = "pull_request", 0 }, "it is not known whether the run's commit is of a fork"},
 		"the event is not ruled": {byWebhook(policy.Rule{MaxHosts: 3, Events: []string{"push"}}), func(r *lifecycle.WorkflowRun) { r.Event = "schedule" }, "schedule"},
 		"the ref is not ruled":   {byWebhook(policy.Rule{MaxHosts: 3, Refs: []string{"refs/heads/main"}}), func(r *lifecycle.WorkflowRun) { r.HeadBranch = "main" }, "not known"},
 		"it has another name":    {byWebhook(rule), func(r *lifecycle.WorkflowRun) { r.Repository = "acme/renamed" }, "renamed"},

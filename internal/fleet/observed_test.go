@@ -64,6 +64,12 @@ func (n *noted) JobStarted(pool string, d time.Duration) {
 	n.lines, n.waits = append(n.lines, pool), append(n.waits, d)
 }
 
+func (n *noted) JobUnserved(code lifecycle.ReasonCode) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.lines = append(n.lines, string(code))
+}
+
 func (n *noted) Busy(hosts int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -200,6 +206,32 @@ func TestWaitsOfJobsAreObserved(t *testing.T) {
 			}
 			if lines := heard.said(); !slices.Contains(lines, jobPool) {
 				t.Errorf("the pool is not named in %q", lines)
+			}
+		})
+	})
+}
+
+// TestJobsWithoutHostsAreObserved: each queued job that gets no host counts, by the reason, also one for which no host of this fleet is expected.
+func TestJobsWithoutHostsAreObserved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		heard := &noted{}
+		w := jobWorld(t, 1)
+		w.fleet = w.newFleet("b", func(o *fleet.Options) {
+			withJobs(o, w.hub, 1)
+			o.Observer = heard
+		})
+		w.live(t, func(ctx context.Context) {
+			w.hub.forkOf("2")
+			fork := poolJob(1, time.Now())
+			fork.RunID = "2"
+			for _, j := range []lifecycle.WorkflowJob{fork, queuedJob(2, "3", "remuda-smal"), queuedJob(3, "4", "ubuntu-latest")} {
+				w.hub.queue(ctx, j, time.Second)
+				time.Sleep(10 * time.Second)
+			}
+			w.hub.cancel(ctx, 2) // the end of a job is no queued job
+			want := []string{string(lifecycle.ReasonFork), string(lifecycle.ReasonLabelUnknown), string(lifecycle.ReasonOtherRunners)}
+			if diff := cmp.Diff(want, heard.said()); diff != "" {
+				t.Errorf("counted (-want +got):\n%s", diff)
 			}
 		})
 	})

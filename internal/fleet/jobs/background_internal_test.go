@@ -1,8 +1,11 @@
 package jobs
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"math/rand/v2"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -44,4 +47,35 @@ func TestBackground(t *testing.T) {
 		}
 		synctest.Wait()
 	})
+}
+
+// fails is an operation whose one step takes a minute and fails.
+type fails struct{}
+
+func (fails) Step(context.Context, time.Time) (op.Progress, error) {
+	time.Sleep(time.Minute)
+	return op.Done, errors.New("refused")
+}
+
+// TestBackgroundSaysWhatFailed: the log has an operation that failed, and none that failed since the process ends.
+func TestBackgroundSaysWhatFailed(t *testing.T) {
+	for name, ends := range map[string]bool{"it failed": false, "the process ends": true} {
+		synctest.Test(t, func(t *testing.T) {
+			var logs bytes.Buffer
+			ops := op.NewDriver(nil, hclog.NewNullLogger(), rand.New(rand.NewPCG(1, 1)), nil, nil)
+			b := &background{env: &Jobs{Ops: ops, Log: hclog.New(&hclog.LoggerOptions{Output: &logs})}, places: make(chan struct{}, 1)}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if !b.start(ctx, "a turn", fails{}) {
+				t.Fatal("it did not start")
+			}
+			if ends {
+				cancel()
+			}
+			b.stop()
+			if told := strings.Contains(logs.String(), "a turn"); told == ends {
+				t.Errorf("%s: the log is %q", name, logs.String())
+			}
+		})
+	}
 }
