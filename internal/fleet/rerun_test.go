@@ -205,3 +205,43 @@ func rerunOnce(t *testing.T, at int, dies bool) *fate {
 	}
 	return f
 }
+
+// GitHub may say that the run is over before the end of its lost host is known. What its agent reported last counts, if the host still served the run.
+func TestARunIsStartedAgainBeforeTheEndOfItsHostIsKnown(t *testing.T) {
+	for name, c := range map[string]struct {
+		then func(ctx context.Context, w *world, h lifecycle.Record)
+		want int
+	}{
+		"the host serves the run": {func(context.Context, *world, lifecycle.Record) {}, 1},
+		"a run of another repository": {func(ctx context.Context, w *world, h lifecycle.Record) {
+			h = w.record(h.HostKey)
+			h.Repository = "acme/lib"
+			if _, err := w.store.UpdateInstance(ctx, h); err != nil {
+				w.t.Fatal(err)
+			}
+		}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := rerunWorld(t, rerunning)
+				w.live(t, func(ctx context.Context) {
+					w.setRun(lifecycle.WorkflowRun{RunAttempt: 1, Status: lifecycle.StatusInProgress})
+					d := demand("5", "q", 1)
+					d.Spec.RunAttempt = 1
+					h := w.mustProvision(ctx, d)[0]
+					c.then(ctx, w, h)
+					w.set(func() {
+						w.busy[h.HostKey] = true
+						w.forge[h.HostKey] = func(p *lifecycle.Report) { p.InterruptionAt = time.Now().Add(2 * time.Minute) }
+					})
+					time.Sleep(time.Second)
+					w.hub.sayRun(ctx, w.setRun(lifecycle.WorkflowRun{RunAttempt: 1, Status: lifecycle.StatusCompleted, Conclusion: "failure"}))
+					time.Sleep(10 * time.Second)
+					if n := w.hub.calls("RerunFailedJobs"); n != c.want {
+						t.Errorf("started again %d times, want %d", n, c.want)
+					}
+				})
+			})
+		})
+	}
+}
