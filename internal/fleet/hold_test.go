@@ -547,3 +547,31 @@ func TestAScaleDownOfAHeldFleet(t *testing.T) {
 		})
 	}
 }
+
+// A sweep that met the hold ends what it finds after the hold was taken away.
+func TestAHoldThatIsTakenAwayDuringASweep(t *testing.T) {
+	inBubbleOf(t, func(*fleet.Options) {}, func(ctx context.Context, t *testing.T, w *world) {
+		hosts := w.mustProvision(ctx, demand("1", "a", 2))
+		time.Sleep(6 * time.Minute) // EC2's word on a new machine is not sure
+		w.deafen(hosts)
+		end := func(r lifecycle.Record) {
+			next, err := lifecycle.Apply(w.record(r.HostKey), lifecycle.Decision{Action: lifecycle.ActionTerminate, Reason: "a test"}, time.Now(), lifecycle.DefaultPolicy())
+			if err == nil {
+				_, err = w.store.UpdateInstance(ctx, next)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.hold(ctx, w.fleet, time.Hour)
+		sweep := w.fleet.NewDueSweep()
+		end(hosts[0])
+		stepUntil(ctx, t, sweep, func() bool { return w.record(hosts[0].HostKey).FleetHeld })
+		w.hold(ctx, w.fleet, 0)
+		end(hosts[1])
+		w.sweepOnce(ctx, sweep)
+		if n, r := w.machines(), w.record(hosts[1].HostKey); n != 1 || r.FleetHeld {
+			t.Errorf("%d machines, and the host that was ended after the hold is kept by it: %t (%s)", n, r.FleetHeld, r.Reason)
+		}
+	})
+}

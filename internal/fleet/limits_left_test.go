@@ -30,3 +30,27 @@ func TestAReservationWithoutHosts(t *testing.T) {
 		}
 	})
 }
+
+// A cloud sweep looks through an account that has a reservation of five minutes, and through none of younger ones: their requests are about to use them.
+func TestOnlyOldReservationsAreLookedAt(t *testing.T) {
+	inBubbleOf(t, func(o *fleet.Options) {
+		limited(policy.Limits{HostsPerRepository: 3})(o)
+		o.Repositories = []string{repository}
+	}, func(ctx context.Context, t *testing.T, w *world) {
+		left := ledger.Quota{Name: ofRepository, Reservations: []ledger.Reservation{{Repository: repository, RunID: "9", RequestID: "lost", Hosts: 2, At: time.Now()}}}
+		if _, err := w.store.UpdateQuotaLedger(ctx, left); err != nil {
+			t.Fatal(err)
+		}
+		for _, at := range []struct {
+			after  time.Duration
+			looked bool
+		}{{5*time.Minute - 1, false}, {1, true}} {
+			time.Sleep(at.after)
+			w.sweepOnce(ctx, w.fleet.NewCloudSweep())
+			a, err := w.store.QuotaLedger(ctx, ofRepository)
+			if err != nil || a.AuditedAt.IsZero() == at.looked || (len(a.Reservations) == 0) != at.looked {
+				t.Errorf("looked through %s, and it has %+v: %v; want that it is: %t", a.AuditedAt, a.Reservations, err, at.looked)
+			}
+		}
+	})
+}

@@ -3,6 +3,7 @@ package fleet_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -74,4 +75,42 @@ func TestMessagesOfAReleaseAreSentTogether(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A sweep that stops has sent the messages of the hosts that it has pooled until then.
+func TestASweepThatStopsSendsItsMessages(t *testing.T) {
+	writes := &awayAfterOne{}
+	q := &sendingQueue{}
+	inBubbleOf(t, func(o *fleet.Options) {
+		writes.Store, q.Queue = o.Store, o.Queue
+		o.Store, o.Queue = writes, q
+	}, func(ctx context.Context, t *testing.T, w *world) {
+		w.mustProvision(ctx, demand("1", "r", 2))
+		w.release(ctx, "1", false)
+		time.Sleep(20 * time.Second)
+		writes.on = true
+		if err := w.fleet.Drive(ctx, w.fleet.NewDueSweep(), 0); !errors.Is(err, lifecycle.ErrUnavailable) {
+			t.Errorf("the sweep ended with error %v, want %v", err, lifecycle.ErrUnavailable)
+		}
+		pooled := slices.DeleteFunc(w.records(), func(r lifecycle.Record) bool { return !r.Pooled() })
+		if len(pooled) != 1 || q.messages != 1 {
+			t.Errorf("%d messages of %d pooled hosts, want that of one", q.messages, len(pooled))
+		}
+	})
+}
+
+// awayAfterOne answers to one more write of a host once it is on.
+type awayAfterOne struct {
+	fleet.Store
+	on   bool
+	done int
+}
+
+func (s *awayAfterOne) UpdateInstance(ctx context.Context, r lifecycle.Record) (lifecycle.Record, error) {
+	if s.on {
+		if s.done++; s.done > 1 {
+			return lifecycle.Record{}, lifecycle.ErrUnavailable
+		}
+	}
+	return s.Store.UpdateInstance(ctx, r)
 }

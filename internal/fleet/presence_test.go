@@ -3,6 +3,7 @@ package fleet_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -185,6 +186,27 @@ func TestABeatAmongManyReplicas(t *testing.T) {
 			row, err := s.Replicas(t.Context())
 			if written := len(row.Alive) == 1; err != nil || written != (test.want == nil) {
 				t.Errorf("after %d conflicts: alive are %+v, error %v", test.conflicts, row.Alive, err)
+			}
+		})
+	}
+}
+
+// A replica that leaves says so if it could not, and else nothing: it would be counted for some minutes.
+func TestAReplicaThatCannotLeaveSaysSo(t *testing.T) {
+	for _, away := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s, logs := &countedReplicas{Store: memory.New(time.Now)}, &lockedBuffer{}
+			p := &sweeps.Presence{Store: s, Replica: "a", Log: hclog.New(&hclog.LoggerOptions{Output: logs})}
+			ctx, cancel := context.WithCancel(t.Context())
+			go p.Run(ctx)
+			synctest.Wait()
+			s.mu.Lock()
+			s.away = away
+			s.mu.Unlock()
+			cancel()
+			synctest.Wait()
+			if told := strings.Contains(logs.String(), "replica stays in the count"); told != away {
+				t.Errorf("the store is away: %t, and the log has %q", away, logs)
 			}
 		})
 	}

@@ -69,6 +69,32 @@ func TestSweepsOfManyHosts(t *testing.T) {
 	}
 }
 
+// Of many silent hosts all are counted, also those that the sweep does not have in memory at once.
+func TestAMassOfSilentHostsIsCounted(t *testing.T) {
+	const many = 1_200
+	seen := &guards{}
+	w := newWorld(t, func(o *fleet.Options) { o.Observer, o.Compute = seen, elsewhere{o.Compute} })
+	now := time.Now()
+	for i := range many {
+		r := lifecycle.Record{
+			HostKey: fmt.Sprintf("i-%017d", i), InstanceID: fmt.Sprintf("i-%017d", i), Pool: "default", State: lifecycle.StateIdle, Repository: repository,
+			Assignment: 2, Version: 1, MaxRuntime: time.Hour, Hardware: lifecycle.Hardware{ResourceClass: "large", UsageClass: lifecycle.UsageOnDemand},
+			PooledAt: now, Threshold: now.Add(time.Hour), DueAt: now.Add(time.Hour), CreatedAt: now, UpdatedAt: now,
+		}
+		if err := w.store.CreateInstance(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		p := lifecycle.Report{HostKey: r.HostKey, HeartbeatAt: now.Add(-time.Hour), Assignment: 2, Signal: lifecycle.SignalRemoveRegOK}
+		if err := w.store.ForHost(r.HostKey).PutReport(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.sweepOnce(t.Context(), w.fleet.NewLivenessSweep())
+	if n := seen.holds("silence"); n != many {
+		t.Errorf("the guard shows %d of %d silent hosts", n, many)
+	}
+}
+
 // batches counts the events that are written, and the most of them at once.
 type batches struct {
 	*world
