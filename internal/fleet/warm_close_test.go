@@ -59,6 +59,9 @@ func TestWarmPoolsThatAreNoMore(t *testing.T) {
 					if err != nil || !q.DueAt.IsZero() || q.ExpiresAt.IsZero() || q.Launch != nil {
 						t.Errorf("the row is due at %s and expires at %s, launch %v, error %v", q.DueAt, q.ExpiresAt, q.Launch, err)
 					}
+					if w.told(lifecycle.ReasonWarmRemoved) == 0 {
+						t.Error("the history does not say that the pool has no warm hosts any more")
+					}
 					// It is as ever once the pool has warm hosts again.
 					if err := before.Drive(ctx, w.fleet.NewWarmSweep(), patience); err != nil {
 						t.Fatal(err)
