@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/remuda-ci/remuda/internal/fleet/checks"
 	"github.com/remuda-ci/remuda/internal/fleet/jobs"
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/fleet/ports"
@@ -38,6 +39,7 @@ func everySweep(t *testing.T) *Fleet {
 		Prices:    &price.List{},
 		Budgets:   budget.List{{Owner: "acme", Dollars: 1}},
 		Guards:    struct{ ports.GuardStore }{},
+		Checks:    &checks.Options{},
 		Releases:  func(context.Context) ([]runnerage.Release, error) { return nil, nil },
 	})
 	if err != nil {
