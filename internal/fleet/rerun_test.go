@@ -213,6 +213,12 @@ func TestARunIsStartedAgainBeforeTheEndOfItsHostIsKnown(t *testing.T) {
 		want int
 	}{
 		"the host serves the run": {func(context.Context, *world, lifecycle.Record) {}, 1},
+		"another run with a request of that name": {func(ctx context.Context, w *world, h lifecycle.Record) {
+			w.release(ctx, "5", true)
+			if again := w.mustProvision(ctx, demand("6", "q", 1)); again[0].HostKey != h.HostKey {
+				w.t.Fatalf("run 6 has host %s, want %s, which run 5 had", again[0].InstanceID, h.InstanceID)
+			}
+		}, 0},
 		"a run of another repository": {func(ctx context.Context, w *world, h lifecycle.Record) {
 			h = w.record(h.HostKey)
 			h.Repository = "acme/lib"

@@ -46,7 +46,7 @@ func (js *Jobs) lostJob(ctx context.Context, requests []lifecycle.Request, run l
 		for _, r := range records {
 			report := reports[r.HostKey]
 			interrupted := !r.InterruptionAt.IsZero() || !report.InterruptionAt.IsZero()
-			ofIt := r.RequestID == q.RequestID && r.Repository == q.Repository
+			ofIt := r.RequestID == q.RequestID && r.Repository == q.Repository && (r.RunID == q.RunID || r.RunID == "") // runs name their requests alike
 			if r.LostJob == lifecycle.LostJobOf(run.Repository, run.RunID, run.RunAttempt) || ofIt && interrupted && report.Busy {
 				return true, nil
 			}
