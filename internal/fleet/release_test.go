@@ -137,6 +137,24 @@ func TestARepeatedReleaseWaitsForTheSameHosts(t *testing.T) {
 	})
 }
 
+// Runs of one workflow name their requests alike. A repeated release of one does not wait for the job of another that had the host since.
+func TestARepeatedReleaseWaitsForNoOtherRun(t *testing.T) {
+	inBubble(t, func(ctx context.Context, t *testing.T, w *world) {
+		host := w.mustProvision(ctx, demand("1", "a", 1))[0]
+		w.release(ctx, "1", true)
+		if again := w.mustProvision(ctx, demand("2", "a", 1)); again[0].HostKey != host.HostKey {
+			t.Fatalf("run 2 has host %s, want %s", again[0].InstanceID, host.InstanceID)
+		}
+		w.set(func() { w.busy[host.HostKey] = true })
+		time.Sleep(time.Second)
+		w.release(ctx, "2", false)
+		began := time.Now()
+		if r := w.release(ctx, "1", true); len(r.Instances()) != 0 || time.Since(began) > time.Second {
+			t.Errorf("run 1 waited %s for %+v", time.Since(began), r.Instances())
+		}
+	})
+}
+
 func TestReleaseOfAnOlderAttemptLeavesTheNewerAlone(t *testing.T) {
 	inBubble(t, func(ctx context.Context, t *testing.T, w *world) {
 		d := demand("1", "a", 1)

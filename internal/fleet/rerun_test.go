@@ -219,6 +219,16 @@ func TestARunIsStartedAgainBeforeTheEndOfItsHostIsKnown(t *testing.T) {
 				w.t.Fatalf("run 6 has host %s, want %s, which run 5 had", again[0].InstanceID, h.InstanceID)
 			}
 		}, 0},
+		"another run with a request of that name, which released it with its job": {func(ctx context.Context, w *world, h lifecycle.Record) {
+			w.release(ctx, "5", true)
+			w.mustProvision(ctx, demand("6", "q", 1))
+			w.set(func() { w.busy[h.HostKey] = true })
+			time.Sleep(time.Second)
+			w.release(ctx, "6", false)
+			if r := w.record(h.HostKey); !r.Draining() {
+				w.t.Fatalf("the host is %s, want that the job of run 6 runs on", r.Condition())
+			}
+		}, 0},
 		"a run of another repository": {func(ctx context.Context, w *world, h lifecycle.Record) {
 			h = w.record(h.HostKey)
 			h.Repository = "acme/lib"

@@ -269,7 +269,7 @@ func (hs *Hosts) OfRequest(ctx context.Context, q lifecycle.Request, known []str
 		switch {
 		case Serves(r, q):
 			serving = append(serving, r)
-		case r.Releasing() && r.RequestID == q.RequestID:
+		case Leaves(r, q):
 			leaving = append(leaving, r)
 		}
 	}
@@ -279,6 +279,16 @@ func (hs *Hosts) OfRequest(ctx context.Context, q lifecycle.Request, known []str
 // Serves reports whether the record is assigned to the request.
 func Serves(r lifecycle.Record, q lifecycle.Request) bool {
 	return r.RequestID == q.RequestID && r.RunID == q.RunID && r.Repository == q.Repository
+}
+
+// Leaves reports whether the record is being released from the request. Runs of one workflow may name their requests alike, so the run that had the host
+// counts, where it is known.
+func Leaves(r lifecycle.Record, q lifecycle.Request) bool {
+	if !r.Releasing() || r.RequestID != q.RequestID || r.Repository != q.Repository {
+		return false
+	}
+	repository, runID := r.RunBefore()
+	return runID == "" || repository == q.Repository && runID == q.RunID
 }
 
 // ofRun lists the records that name the run, by the index.

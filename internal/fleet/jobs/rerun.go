@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/remuda-ci/remuda/internal/fleet/hosts"
 	"github.com/remuda-ci/remuda/internal/fleet/op"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/logkey"
@@ -46,7 +47,7 @@ func (js *Jobs) lostJob(ctx context.Context, requests []lifecycle.Request, run l
 		for _, r := range records {
 			report := reports[r.HostKey]
 			interrupted := !r.InterruptionAt.IsZero() || !report.InterruptionAt.IsZero()
-			ofIt := r.RequestID == q.RequestID && r.Repository == q.Repository && (r.RunID == q.RunID || r.RunID == "") // runs name their requests alike
+			ofIt := hosts.Serves(r, q) || hosts.Leaves(r, q)
 			if r.LostJob == lifecycle.LostJobOf(run.Repository, run.RunID, run.RunAttempt) || ofIt && interrupted && report.Busy {
 				return true, nil
 			}
