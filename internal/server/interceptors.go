@@ -35,6 +35,8 @@ type interceptors struct {
 	metrics   Metrics
 	validator protovalidate.Validator
 	callers   Callers
+	// stopping ends the streams of gRPC's own services, which do not know that the server stops.
+	stopping context.Context
 }
 
 // unary handles a call with one request and one answer.
@@ -69,7 +71,31 @@ func (e *interceptors) stream(srv any, stream grpc.ServerStream, info *grpc.Stre
 	if err := e.admit(ctx, info.FullMethod, nil); err != nil {
 		return err
 	}
+	if !ours(info.FullMethod) {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(e.stopping, cancel)()
+		stream = &endingStream{stream, ctx}
+	}
 	return next(srv, &checkedStream{stream, ctx, e})
+}
+
+// endingStream is a stream of gRPC's own services. Its messages are waited for until its context ends.
+type endingStream struct {
+	grpc.ServerStream
+	ctx context.Context
+}
+
+func (s *endingStream) RecvMsg(m any) error {
+	received := make(chan error, 1)
+	go func() { received <- s.ServerStream.RecvMsg(m) }() // it ends with the stream at the latest
+	select {
+	case err := <-received:
+		return err
+	case <-s.ctx.Done():
+		return status.FromContextError(s.ctx.Err()).Err()
+	}
 }
 
 // checkedStream is a stream whose context has its caller. It validates each message that comes in.

@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	reflectionv1 "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	"google.golang.org/grpc/status"
 
 	"github.com/remuda-ci/remuda/internal/lifecycle"
@@ -147,6 +148,46 @@ func TestTheHealthOfAServerThatStops(t *testing.T) {
 }
 
 // A call that goes on although it is handed over is cut off half a second later.
+// TestStopEndsStreamsOfGRPC: a client that watches the health, or holds the stream of the reflection open, keeps no server from its end.
+func TestStopEndsStreamsOfGRPC(t *testing.T) {
+	for name, open := range map[string]func(t *testing.T, w *world) func() error{
+		"health": func(t *testing.T, w *world) func() error {
+			stream, err := healthv1.NewHealthClient(w.conn).Watch(t.Context(), &healthv1.HealthCheckRequest{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return func() error { _, err := stream.Recv(); return err }
+		},
+		"reflection": func(t *testing.T, w *world) func() error {
+			stream, err := reflectionv1.NewServerReflectionClient(w.conn).ServerReflectionInfo(t.Context())
+			if err == nil {
+				err = stream.Send(&reflectionv1.ServerReflectionRequest{MessageRequest: &reflectionv1.ServerReflectionRequest_ListServices{}})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			return func() error { _, err := stream.Recv(); return err }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				receive := open(t, w)
+				if err := receive(); err != nil {
+					t.Fatal(err)
+				}
+				began := time.Now()
+				w.stop()
+				if took := time.Since(began); took > 0 {
+					t.Errorf("the server has stopped after %s", took)
+				}
+				for receive() == nil { // the health says that it does not serve any more
+				}
+			})
+		})
+	}
+}
+
 func TestACallThatDoesNotEndIsCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -113,7 +113,7 @@ func New(o Options) (*Server, error) {
 	s := &Server{ready: o.Ready, every: o.ReadyEvery, log: o.Log, plain: o.TLS == nil, health: health.NewServer(), stats: o.StatsHandler}
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.handOver, s.handOverNow = context.WithCancel(context.Background())
-	edge := &interceptors{log: o.Log, metrics: o.Metrics, validator: validator, callers: o.Callers}
+	edge := &interceptors{log: o.Log, metrics: o.Metrics, validator: validator, callers: o.Callers, stopping: s.stopping}
 	options := []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(maxMessage),
 		grpc.MaxHeaderListSize(maxHeaders),
