@@ -285,3 +285,26 @@ func TestAHostThatEndedIsToldOfAgain(t *testing.T) {
 		}
 	})
 }
+
+// Each registration that a host has left is in the history, also if several are deleted within the time in which a decision is told once.
+func TestEachLeftOverRegistrationIsTold(t *testing.T) {
+	d := &diary{}
+	inBubbleOf(t, func(o *fleet.Options) {
+		d.Store, o.Store = o.Store, d
+		o.Repositories = []string{repository}
+	}, func(ctx context.Context, t *testing.T, w *world) {
+		w.mustProvision(ctx, demand("1", "a", 1))
+		w.release(ctx, "1", true)
+		host := w.mustProvision(ctx, demand("2", "a", 1))[0]
+		d.page()
+		var want []string
+		for _, name := range []string{"remuda-0-", "remuda-1-", "remuda-2-"} {
+			w.github.register(lifecycle.Record{RunnerName: name + host.InstanceID})
+			w.sweepOnce(ctx, w.fleet.NewGitHubSweep())
+			want = append(want, "github | delete_runner | registration "+name+host.InstanceID+" is left over: its host is running")
+		}
+		if diff := cmp.Diff(want, d.page()); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}
