@@ -286,7 +286,7 @@ func TestAHostThatEndedIsToldOfAgain(t *testing.T) {
 	})
 }
 
-// Each registration that a host has left is in the history, also if several are deleted within the time in which a decision is told once.
+// Each registration that a host has left is in the history, also if several are deleted within the time in which the history has a decision once.
 func TestEachLeftOverRegistrationIsTold(t *testing.T) {
 	d := &diary{}
 	inBubbleOf(t, func(o *fleet.Options) {
