@@ -168,7 +168,7 @@ func logFields(req any) []any {
 
 // textField is a field of a message; empty if it is empty or the message has none of that name.
 func textField(m protoreflect.Message, name protoreflect.Name) string {
-	if f := m.Descriptor().Fields().ByName(name); f != nil {
+	if f := m.Descriptor().Fields().ByName(name); f != nil && m.Has(f) {
 		return m.Get(f).String()
 	}
 	return ""
