@@ -230,6 +230,14 @@ func TestARenewedCertificateIsTakenUp(t *testing.T) {
 		if served() != renewed {
 			t.Error("a half written key takes the certificate away")
 		}
+		a.issue("controld")
+		if served() != renewed {
+			t.Error("files that could not be read are read for each caller")
+		}
+		time.Sleep(time.Minute)
+		if served() == renewed {
+			t.Error("the old certificate is served a minute after the key was whole again")
+		}
 	})
 }
 
