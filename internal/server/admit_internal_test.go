@@ -78,6 +78,10 @@ func TestCallersAreAdmitted(t *testing.T) {
 	if err := e.admit(peer.NewContext(t.Context(), &eve), provision, nil); !strings.Contains(err.Error(), "CN=eve,O=Acme, has no role: add it to callers.operators") {
 		t.Errorf("who has no role is told %v", err)
 	}
+	stranger := peer.Peer{Addr: far, LocalAddr: far}
+	if err := e.admit(peer.NewContext(t.Context(), &stranger), provision, nil); !strings.Contains(err.Error(), "a client certificate or an ID token of GitHub Actions is required") {
+		t.Errorf("who shows nothing in plaintext gets %v", err)
+	}
 	if err := e.admit(t.Context(), provision, nil); status.Code(err) != codes.Unauthenticated {
 		t.Errorf("without a peer: %v, want UNAUTHENTICATED", err)
 	}
