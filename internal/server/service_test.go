@@ -166,6 +166,19 @@ func TestAnotherBodyAlreadyExists(t *testing.T) {
 	}
 }
 
+// A runtime that a caller asks for is part of the request: the same id with another one is another request.
+func TestAnotherRuntimeAlreadyExists(t *testing.T) {
+	w := newWorld(t)
+	for hours, want := range []codes.Code{codes.OK, codes.AlreadyExists} {
+		_, err := w.Provision(t.Context(), &remudav1.ProvisionRequest{
+			Repository: repository, RunId: "1", RequestId: "same", MaxRuntime: durationpb.New(time.Duration(hours+1) * time.Hour),
+		})
+		if status.Code(err) != want {
+			t.Errorf("with %d hours: %v, want %s", hours+1, err, want)
+		}
+	}
+}
+
 func TestAHeldHostIsNotEnded(t *testing.T) {
 	w, ctx := newWorld(t), t.Context()
 	got, err := w.Provision(ctx, &remudav1.ProvisionRequest{Repository: repository, RunId: "1"})
@@ -261,6 +274,31 @@ func TestWatchFleetTellsOfAllEventsOfALook(t *testing.T) {
 	})
 }
 
+// A watcher gets each event once, within half a second.
+func TestWatchFleetTellsOfAnEventOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		stream, err := w.WatchFleet(t.Context(), &remudav1.WatchFleetRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := stream.Header(); err != nil {
+			t.Fatal(err)
+		}
+		for _, run := range []string{"1", "2", "3"} {
+			synctest.Wait()
+			began := time.Now()
+			if err := w.store.AddEvents(t.Context(), []lifecycle.Event{{ID: run, At: began, RunID: run, Action: lifecycle.ActionClaim}}); err != nil {
+				t.Fatal(err)
+			}
+			got, err := stream.Recv()
+			if took := time.Since(began); err != nil || got.GetEvent().GetRunId() != run || took != 500*time.Millisecond {
+				t.Errorf("got %v (%v) after %s, want the event of run %s after 0.5 s", got, err, took, run)
+			}
+		}
+	})
+}
+
 // A load balancer asks for health each few seconds: the log has that for debugging only.
 func TestWhichCallsTheLogHas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -277,6 +315,27 @@ func TestWhichCallsTheLogHas(t *testing.T) {
 			if !strings.Contains(w.log.String(), line) {
 				t.Errorf("no %q in\n%s", line, w.log)
 			}
+		}
+	})
+}
+
+// A stream is counted and logged once it has ended.
+func TestStreamsAreCountedAndLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(1200*time.Millisecond, cancel)
+		if err := watch("1")(ctx, w); status.Code(err) != codes.Canceled {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		const method = remudav1.FleetService_WatchFleet_FullMethodName
+		if n := w.counts.of(method, codes.Canceled); n != 1 {
+			t.Errorf("counted %d streams, want 1", n)
+		}
+		line := "[INFO]  rpc finished: method=" + method + " code=Canceled took=1.2s address=bufconn caller=loopback error=\"context canceled\"\n"
+		if !strings.Contains(w.log.String(), line) {
+			t.Errorf("no %q in\n%s", line, w.log)
 		}
 	})
 }

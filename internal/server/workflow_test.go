@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/policy"
 	"github.com/remuda-ci/remuda/internal/server"
@@ -193,6 +194,9 @@ func TestIDTokens(t *testing.T) {
 		"no owner id":           {token(claims{"repository_owner_id": "seven"}), "has no repository_owner_id"},
 		"no run":                {token(claims{"run_id": nil}), "has no run_id"},
 		"no attempt":            {token(claims{"run_attempt": "-1"}), "has no run_attempt"},
+		"the last attempt":      {token(claims{"run_attempt": "1048576"}), ""},
+		"an attempt too many":   {token(claims{"run_attempt": "1048577"}), "has no run_attempt"},
+		"the last id":           {token(claims{"repository_owner_id": "9223372036854775807"}), ""},
 		"no event":              {token(claims{"event_name": nil}), "has no event_name"},
 		"claims of a kind":      {token(claims{"run_id": 42}), "is no JSON Web Token of GitHub Actions"},
 		"oversized":             {token(claims{"x": strings.Repeat("x", idtoken.MaxToken)}), "is longer than 8192 bytes"},
@@ -236,9 +240,8 @@ func TestATokenIsGoodOnce(t *testing.T) {
 	if err := c.use(t.Context(), claims{"jti": "one"}); status.Code(err) != codes.Unauthenticated {
 		t.Errorf("another of the same jti: %v", err)
 	}
-	// It is remembered for longer than any replica takes it.
-	until := c.now().Add(5*time.Minute + idtoken.Leeway)
-	if got := c.seen.until["id-token one"]; got.Before(until.Add(time.Minute)) || got.After(until.Add(time.Hour)) {
+	// It is good for 5 minutes. It is remembered for 2 minutes longer than any replica takes it.
+	if got, until := c.seen.until["id-token one"], c.now().Add(5*time.Minute+idtoken.Leeway); !got.Equal(until.Add(2 * time.Minute)) {
 		t.Errorf("remembered until %s, good until %s", got, until)
 	}
 }
@@ -395,6 +398,25 @@ func TestProvisionByRule(t *testing.T) {
 	_, err = c.Provision(with(t.Context(), "Bearer "+c.issuer.Token(nil)), &remudav1.ProvisionRequest{Repository: repository, RunId: "42", InstanceCount: proto.Int32(2)})
 	if status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), "may have 2 at once") {
 		t.Errorf("a run would have three hosts, and its rule allows two: %v", err)
+	}
+}
+
+// A runtime that a workflow left out is the rule's. A rule that changes keeps no workflow from its request.
+func TestARuleThatChangesKeepsRequests(t *testing.T) {
+	c := newCI(t, rule())
+	changed := rule()
+	changed.MaxRuntime = 30 * time.Minute
+	restarted := newWorldOf(t, c.callers(t, changed), func(o *fleet.Options) { o.Store, o.Guards, o.Compute = c.store, c.store, c.cloud })
+	var hosts []string
+	for _, w := range []*world{c.world, restarted} {
+		got, err := w.Provision(with(t.Context(), "Bearer "+c.issuer.Token(nil)), &remudav1.ProvisionRequest{Repository: repository, RunId: "42", RequestId: "same"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		hosts = append(hosts, got.GetInstances()[0].GetInstanceId())
+	}
+	if spec := c.asked(t, "same"); spec.MaxRuntime != time.Hour || hosts[0] != hosts[1] {
+		t.Errorf("the request has the hosts %v for %s, want one host for 1h", hosts, spec.MaxRuntime)
 	}
 }
 
