@@ -6,10 +6,13 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/meter"
+	"github.com/remuda-ci/remuda/internal/policy"
 	"github.com/remuda-ci/remuda/internal/testrun/racepass"
 )
 
@@ -151,6 +154,59 @@ func TestARepeatedReleaseWaitsForNoOtherRun(t *testing.T) {
 		began := time.Now()
 		if r := w.release(ctx, "1", true); len(r.Instances()) != 0 || time.Since(began) > time.Second {
 			t.Errorf("run 1 waited %s for %+v", time.Since(began), r.Instances())
+		}
+	})
+}
+
+// The host of a job leaves the request of its slot, whatever run a webhook has named. A repeated release knows it, and it uses the room of its repository
+// until its job is over.
+func TestTheHostOfAJobLeavesItsSlot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := jobWorld(t, 4)
+		w.fleet = w.newFleet("b", func(o *fleet.Options) { withJobs(o, w.hub, 4) }, limited(policy.Limits{HostsPerRepository: 1}))
+		ctx, cancel := context.WithCancel(t.Context())
+		defer synctest.Wait()
+		defer cancel()
+		go w.agents(ctx)
+		d := demand("job:x:1", "job:x:1", 1)
+		d.Spec.JobsOf = repository
+		host := w.mustProvision(ctx, d)[0]
+		w.set(func() {
+			w.forge[host.HostKey] = func(p *lifecycle.Report) { p.Busy, p.Jobs, p.Signal = true, 1, lifecycle.SignalRegOK }
+		})
+		time.Sleep(time.Second)
+		r := w.fleet.NewRelease(repository, "job:x:1", 0, false)
+		r.ChargeTo(meter.User{Repository: repository, RunID: "77", Attempt: 1})
+		if err := w.fleet.Drive(ctx, r, patience); err != nil {
+			t.Fatal(err)
+		}
+		if r := w.record(host.HostKey); !r.Draining() || r.LastRun != "77" {
+			t.Fatalf("the host is %s, and its run was %q", r.Condition(), r.LastRun)
+		}
+		if again := w.release(ctx, "job:x:1", false); len(again.Instances()) != 1 {
+			t.Errorf("the repeated release knows %d hosts", len(again.Instances()))
+		}
+		room := func() int {
+			w.sweepOnce(ctx, w.fleet.NewDueSweep())
+			l, err := w.store.QuotaLedger(ctx, ofRepository)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(l.Reservations)
+		}
+		for range 3 {
+			time.Sleep(30 * time.Second)
+			if got := room(); got != 1 {
+				t.Errorf("while its job runs it has %d reservations", got)
+			}
+		}
+		w.set(func() { delete(w.forge, host.HostKey) })
+		for range 3 {
+			time.Sleep(30 * time.Second)
+			room()
+		}
+		if got := room(); got != 0 {
+			t.Errorf("after its job it has %d reservations", got)
 		}
 	})
 }

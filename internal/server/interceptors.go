@@ -71,14 +71,16 @@ func (e *interceptors) stream(srv any, stream grpc.ServerStream, info *grpc.Stre
 	if err := e.admit(ctx, info.FullMethod, nil); err != nil {
 		return err
 	}
-	if !ours(info.FullMethod) {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithCancel(ctx)
-		defer cancel()
-		defer context.AfterFunc(e.stopping, cancel)()
-		stream = &endingStream{stream, ctx}
+	if ours(info.FullMethod) {
+		return next(srv, &checkedStream{stream, ctx, e})
 	}
-	return next(srv, &checkedStream{stream, ctx, e})
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(e.stopping, cancel)()
+	if err = next(srv, &checkedStream{&endingStream{stream, ctx}, ctx, e}); err != nil && e.stopping.Err() != nil {
+		return status.Error(codes.Unavailable, "controld is stopping")
+	}
+	return err
 }
 
 // endingStream is a stream of gRPC's own services. Its messages are waited for until its context ends.

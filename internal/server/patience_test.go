@@ -138,6 +138,7 @@ func TestTheHealthOfAServerThatStops(t *testing.T) {
 			}
 		}
 		wants(healthv1.HealthCheckResponse_SERVING)
+		synctest.Wait() // until the watch waits for a change
 		began := time.Now()
 		go w.stop()
 		wants(healthv1.HealthCheckResponse_NOT_SERVING)
@@ -147,7 +148,6 @@ func TestTheHealthOfAServerThatStops(t *testing.T) {
 	})
 }
 
-// A call that goes on although it is handed over is cut off half a second later.
 // TestStopEndsStreamsOfGRPC: a client that watches the health, or holds the stream of the reflection open, keeps no server from its end.
 func TestStopEndsStreamsOfGRPC(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T, w *world) func() error{
@@ -181,13 +181,19 @@ func TestStopEndsStreamsOfGRPC(t *testing.T) {
 				if took := time.Since(began); took > 0 {
 					t.Errorf("the server has stopped after %s", took)
 				}
-				for receive() == nil { // the health says that it does not serve any more
+				err := receive()
+				for err == nil { // the health says that it does not serve any more
+					err = receive()
+				}
+				if status.Code(err) != codes.Unavailable {
+					t.Errorf("the stream ended with %v", err)
 				}
 			})
 		})
 	}
 }
 
+// A call that goes on although it is handed over is cut off half a second later.
 func TestACallThatDoesNotEndIsCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -63,7 +63,7 @@ func (c *Costs) since(ctx context.Context, month string, before spending, now ti
 func (c *Costs) addNew(ctx context.Context, all, rest *builder, before spending, until, now time.Time) error {
 	seen := map[cycleKey]bool{}
 	err := c.readRecords(ctx, all, c.live(""), seen, now)
-	if err == nil && now.Sub(before.at) > WrittenWithin { // else the hosts that end are known from a moment ago
+	if err == nil && now.Sub(before.at) > WrittenWithin { // else most hosts that end are known from a moment ago
 		err = c.readRecords(ctx, all, c.ending(now), seen, now)
 	}
 	if err != nil {

@@ -282,13 +282,13 @@ func Serves(r lifecycle.Record, q lifecycle.Request) bool {
 }
 
 // Leaves reports whether the record is being released from the request. Runs of one workflow may name their requests alike, so the run that had the host
-// counts, where it is known.
+// counts, where it is known. No two requests of job pools have one name, and the run of a job-scoped host is not that of its request.
 func Leaves(r lifecycle.Record, q lifecycle.Request) bool {
 	if !r.Releasing() || r.RequestID != q.RequestID || r.Repository != q.Repository {
 		return false
 	}
 	repository, runID := r.RunBefore()
-	return runID == "" || repository == q.Repository && runID == q.RunID
+	return r.JobsOf != "" || runID == "" || repository == q.Repository && runID == q.RunID
 }
 
 // ofRun lists the records that name the run, by the index.

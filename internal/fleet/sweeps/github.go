@@ -120,10 +120,7 @@ func (s *GitHubSweep) remove(ctx context.Context, _ time.Time) (op.Progress, err
 		return s.Then(s.list)
 	}
 	g := s.ghosts[0]
-	assignment, _ := runnername.AssignmentOf(g.runner.Name) // by which the history tells two registrations of one host apart
-	s.Events.RecordDecision(lifecycle.Record{InstanceID: g.instanceID, Assignment: assignment}, lifecycle.Decision{
-		Action: lifecycle.ActionDeleteRunner, Code: lifecycle.ReasonDeletingRunner, Reason: g.why,
-	})
+	s.Events.RecordMachine(g.instanceID, lifecycle.Decision{Action: lifecycle.ActionDeleteRunner, Code: lifecycle.ReasonDeletingRunner, Reason: g.why})
 	if !s.Events.Dry {
 		err := s.delete(ctx, g)
 		if !s.Past(ctx, err) {
