@@ -14,6 +14,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/arrival"
 	"github.com/remuda-ci/remuda/internal/lifecycle/notice"
+	"github.com/remuda-ci/remuda/internal/lifecycle/slots"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
 
@@ -418,6 +419,33 @@ func TestWhatKeptAJob(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A replica ends between the slot for a job and its request. The host that the job then gets says since when the job was queued.
+func TestTheHostOfALostRequestSaysWhenItsJobWasQueued(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := jobWorld(t, 1)
+		queued := time.Now().UTC()
+		j := poolJob(1, queued)
+		w.hub.queue(t.Context(), j, 10*time.Minute)
+		row := lifecycle.Job{
+			ID: 1, Repository: repository, RunID: "1", Pool: jobPool, Scope: repository, Labels: j.Labels, State: lifecycle.JobWaiting, QueuedAt: queued,
+			DueAt: queued.Add(time.Hour), Version: 1,
+		}
+		if err := w.store.CreateJob(t.Context(), row); err != nil {
+			t.Fatal(err)
+		}
+		slot := slots.Slot{Number: 1, JobID: 1, Repository: repository, Scope: repository, AssignedAt: queued}
+		if _, err := w.store.UpdateSlotTable(t.Context(), slots.Table{Pool: jobPool, Assigned: 1, Open: []slots.Slot{slot}}); err != nil {
+			t.Fatal(err)
+		}
+		w.live(t, func(context.Context) {
+			w.until("the job runs", 2*time.Minute, w.ran(1))
+			if r := w.ofJob(1); !r.Arrival.QueuedAt.Equal(queued) || w.turns().Assigned != 1 {
+				t.Errorf("queued at %s: %+v in %+v", queued, r.Arrival, w.turns())
+			}
+		})
+	})
 }
 
 // ofJob is the host on which a job of the pool runs.

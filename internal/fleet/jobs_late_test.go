@@ -148,3 +148,89 @@ func TestALateStartKeepsOneJobBack(t *testing.T) {
 		})
 	})
 }
+
+// A webhook that says that a job is queued, and comes after the job has started, names no runner. Its result names the one that the row has.
+func TestAQueuedWebhookAfterTheStartOfItsJob(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := jobWorld(t, 1, func(o *fleet.JobOptions) {
+			p := o.Pools[jobPool]
+			p.Minimum, p.Repository, p.Scope = 1, repository, repository
+			o.Pools[jobPool] = p
+		})
+		var late lifecycle.Webhook
+		hear := w.hub.hear
+		w.hub.hear = func(ctx context.Context, webhook lifecycle.Webhook) error {
+			if webhook.Job.Status == lifecycle.StatusQueued {
+				late = webhook
+				return nil
+			}
+			return hear(ctx, webhook)
+		}
+		w.live(t, func(ctx context.Context) {
+			w.hub.queue(ctx, poolJob(1, time.Now()), 10*time.Minute)
+			w.until("the slot has its job", time.Minute, func() bool { return len(w.turns().Open) == 1 && w.turns().Open[0].Runs == 1 })
+			if err := hear(ctx, late); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			webhook, err := w.store.Webhook(ctx, late.DeliveryID)
+			if want := "job 1 runs on " + w.turns().Open[0].Runner; err != nil || webhook.Reason != want {
+				t.Errorf("its result is %q, want %q, error %v", webhook.Reason, want, err)
+			}
+		})
+	})
+}
+
+// Jobs that have begun without a webhook still count as waiting. As many jobs are read behind them as the pool has room for.
+func TestJobsBehindThoseThatBeganUnannounced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const begun, room = 10, 10
+		w := jobWorld(t, begun+room)
+		w.hub.lose = func(v lifecycle.Webhook) bool { return v.Action == lifecycle.StatusInProgress }
+		w.live(t, func(ctx context.Context) {
+			queue := func(from, to int64) (ids []int64) {
+				for id := from; id < to; id++ {
+					ids = append(ids, id)
+					w.hub.queue(ctx, poolJob(id, time.Now()), 3*time.Minute)
+				}
+				return ids
+			}
+			w.until("the first jobs run", time.Minute, w.ran(queue(1, 1+begun)...))
+			time.Sleep(time.Second)
+			queue(1+begun, 1+begun+room)
+			time.Sleep(time.Second) // sooner than GitHub is asked which jobs they run
+			if n := w.turns().Assigned; n != begun+room {
+				t.Errorf("%d slots for %d jobs", n, begun+room)
+			}
+		})
+	})
+}
+
+// The end of a job may come before its host is known to be ready. Its webhook waits for that, and releases the host.
+func TestTheEndOfAJobWaitsUntilItsHostIsReady(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := jobWorld(t, 1)
+		ready := false
+		w.forge["*"] = func(p *lifecycle.Report) {
+			if !ready {
+				p.Signal = ""
+			}
+		}
+		var last lifecycle.Webhook
+		hear := w.hub.hear
+		w.hub.hear = func(ctx context.Context, webhook lifecycle.Webhook) error {
+			last = webhook
+			return hear(ctx, webhook)
+		}
+		w.live(t, func(ctx context.Context) {
+			w.hub.queue(ctx, poolJob(1, time.Now()), time.Second)
+			w.until("the job is over", time.Minute, w.allOver)
+			w.set(func() { ready = true })
+			w.until("the pool at rest", time.Minute, w.atRest)
+			webhook, err := w.store.Webhook(ctx, last.DeliveryID)
+			if want := "job 1 is over on " + last.Job.RunnerName; err != nil || webhook.Action != lifecycle.StatusCompleted || webhook.Reason != want {
+				t.Errorf("the result of %q is %q, want %q, error %v", webhook.Action, webhook.Reason, want, err)
+			}
+		})
+	})
+}

@@ -36,7 +36,7 @@ func TestASlotFollowsTheRegistrationOfItsHost(t *testing.T) {
 			w.hub.mu.Lock()
 			w.hub.runners[host.RunnerName].id = host.GitHubRunnerID
 			w.hub.mu.Unlock()
-			time.Sleep(10 * time.Second)
+			time.Sleep(10*time.Second + 50*time.Millisecond) // between two turns of the hub, so that the queued webhook is worked on before the job starts
 			w.hub.queue(ctx, poolJob(1, time.Now()), time.Minute)
 			w.until("the job runs", time.Second, w.ran(1))
 			w.until("the webhook has said which job the slot runs", time.Second, func() bool { return w.turns().Open[0].Runs == 1 })

@@ -70,3 +70,19 @@ func TestRoomOfAFullPoolThatIsNotNeeded(t *testing.T) {
 		})
 	}
 }
+
+// The row has what a launch was short of until one is not: with that all instance types are tried again.
+func TestTheRowHasWhatAWarmLaunchWasShortOf(t *testing.T) {
+	inWarmBubble(t, func(o *fleet.Options) { withWarm(warmPool(2))(o) }, func(ctx context.Context, t *testing.T, w *world) {
+		w.compute.SetCapacity("*", 1)
+		w.until("the one that there is", time.Minute, w.hasFresh(1))
+		if q := w.warmRow(ctx); q.Shortage == "" {
+			t.Error("a launch was short, and the row does not say so")
+		}
+		w.compute.SetCapacity("*", 9)
+		w.until("the second once there is room", 2*time.Minute, w.hasFresh(2))
+		if q := w.warmRow(ctx); q.Shortage != "" {
+			t.Errorf("no launch was short any more, and the row says %q", q.Shortage)
+		}
+	})
+}

@@ -79,3 +79,16 @@ func TestBackgroundSaysWhatFailed(t *testing.T) {
 		})
 	}
 }
+
+// TestTheEndOfServeJobs: after it no operation is submitted, so the log has none that was not started.
+func TestTheEndOfServeJobs(t *testing.T) {
+	var logs bytes.Buffer
+	js := &Jobs{Log: hclog.New(&hclog.LoggerOptions{Output: &logs})}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	js.ServeJobs(ctx)
+	js.submit("a turn", &slow{})
+	if logs.Len() > 0 {
+		t.Errorf("the log is %q", logs.String())
+	}
+}
