@@ -2,9 +2,12 @@ package fleet_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/hashicorp/go-hclog"
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
@@ -114,5 +117,27 @@ func TestTheRowOfAJobIsKeptForAWeek(t *testing.T) {
 		if want := noted.Add(7 * 24 * time.Hour); err != nil || !j.ExpiresAt.Equal(want) {
 			t.Errorf("it expires at %s, want %s: %v", j.ExpiresAt, want, err)
 		}
+	})
+}
+
+// The log has each move of a slot, once it is written, with the job that it is for.
+func TestTheLogHasTheMovesOfSlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		logs := &lockedBuffer{}
+		w := jobWorld(t, 1)
+		w.fleet = w.newFleet("b", func(o *fleet.Options) {
+			withJobs(o, w.hub, 1)
+			o.Log = hclog.New(&hclog.LoggerOptions{Output: logs})
+		})
+		w.live(t, func(ctx context.Context) {
+			w.hub.queue(ctx, poolJob(7, time.Now()), time.Second)
+			w.until("the job ran", time.Minute, w.ran(7))
+			w.until("the pool at rest", time.Minute, w.atRest)
+			for move, want := range map[string]int{"move=give slot=0 job=7 ": 1, "move=end slot=1 job=0 ": 1, "slot moved": 2} {
+				if n := strings.Count(logs.String(), move); n != want {
+					t.Errorf("%q is %d times in the log, want %d:\n%s", move, n, want, logs.String())
+				}
+			}
+		})
 	})
 }

@@ -35,7 +35,7 @@ func TestRefusalsInTheLog(t *testing.T) {
 
 // TestNotesOfJobsAreBounded: what is noted of jobs is forgotten once it is of too many.
 func TestNotesOfJobsAreBounded(t *testing.T) {
-	js := &Jobs{}
+	js := &Jobs{noted: map[int64]lifecycle.Reason{}}
 	why := lifecycle.Because(lifecycle.ReasonFork, "no host")
 	for id := range int64(2*notedAtMost + 1) {
 		js.note(id, why)
