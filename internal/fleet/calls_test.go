@@ -151,6 +151,47 @@ func TestCallsOfDaysOfAnOutage(t *testing.T) {
 	})
 }
 
+// A write whose answer was lost is done: the same calls are not written again, and more calls are added to them.
+func TestCallsAfterALostAnswer(t *testing.T) {
+	for name, tt := range map[string]struct {
+		more   int64
+		writes int
+	}{"the same calls": {0, 2}, "more calls since": {5, 3}} {
+		t.Run(name, func(t *testing.T) {
+			now, made := time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC), int64(10)
+			s := &callsStore{Store: store.New(func() time.Time { return now }), lost: errors.New("gone")}
+			k := &costs.Keeper{Store: s, Replica: "a", Log: hclog.NewNullLogger(), Made: func() []meter.Calls {
+				return []meter.Calls{{Service: "dynamodb", Requests: made}}
+			}}
+			if err := k.Keep(t.Context(), now); !errors.Is(err, s.lost) {
+				t.Fatalf("the lost write: %v", err)
+			}
+			s.lost, made = nil, made+tt.more
+			if err := k.Keep(t.Context(), now); err != nil {
+				t.Errorf("after it: %v", err)
+			}
+			if got := s.callsOf(t, "2026-11")["2026-11-27/a"]; got != made || s.writes != tt.writes {
+				t.Errorf("%d calls after %d tries to write, want %d after %d", got, s.writes, made, tt.writes)
+			}
+		})
+	}
+}
+
+// Where hosts were used for too little time to call anything, no row says so.
+func TestNoCallsAreNoRow(t *testing.T) {
+	inBubble(t, func(ctx context.Context, t *testing.T, w *world) {
+		w.fleet = w.newFleet("b", priced, func(o *fleet.Options) { o.CallsMade = aCallAMinute() })
+		old := meter.DayOf(time.Now().AddDate(0, 0, -10))
+		entry := meter.Entry{Day: old, User: meter.User{Repository: repository}, Times: meter.Times{Busy: time.Millisecond}}
+		if _, err := w.store.UpdateDay(ctx, meter.Day{Month: meter.MonthOf(old), Day: old, Entries: []meter.Entry{entry}}); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.costs(ctx, fleet.CostQuery{Since: old}); len(got.Rows) != 1 || len(got.Calls) != 0 {
+			t.Errorf("%d rows and the calls %+v, want a row and no calls", len(got.Rows), got.Calls)
+		}
+	})
+}
+
 // A report has the calls of controld as counted and those of agents as estimated, apart from the machines. A report of a part has none.
 func TestCostOfCalls(t *testing.T) {
 	inBubble(t, func(ctx context.Context, t *testing.T, w *world) {

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/remuda-ci/remuda/internal/fleet"
+	"github.com/remuda-ci/remuda/internal/fleet/costs"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
 	"github.com/remuda-ci/remuda/internal/lifecycle/meter"
 	"github.com/remuda-ci/remuda/internal/policy/price"
@@ -548,4 +549,66 @@ func TestCostOfDaysThatAreSummedUpTwice(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A day is summed up from 36 hours after its begin on.
+func TestADayIsSummedUpOnceItRested(t *testing.T) {
+	for name, tt := range map[string]struct {
+		after  time.Duration
+		summed bool
+	}{"just before": {costs.DayRests - time.Nanosecond, false}, "just then": {costs.DayRests, true}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, priced)
+				day := time.Now().UTC().Truncate(24 * time.Hour)
+				w.spend(t.Context(), repository, "1", 1)
+				time.Sleep(time.Until(day.Add(tt.after)))
+				w.sweepOnce(t.Context(), w.fleet.NewDaySweep())
+				if d, err := w.store.Day(t.Context(), meter.DayOf(day)); err != nil || (len(d.Entries) > 0) != tt.summed {
+					t.Errorf("it has %+v (%v), to be summed up: %t", d.Entries, err, tt.summed)
+				}
+			})
+		})
+	}
+}
+
+// The readings of a day that was never summed up are in a report for as long as its first ones are kept.
+func TestCostOfTheOldestDayOfReadings(t *testing.T) {
+	for name, tt := range map[string]struct {
+		after time.Duration
+		has   bool
+	}{"just then": {meter.KeepReadings, true}, "just after": {meter.KeepReadings + time.Nanosecond, false}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, priced)
+				day := time.Now().UTC().Truncate(24 * time.Hour)
+				time.Sleep(time.Hour)
+				w.spend(t.Context(), repository, "1", 1)
+				time.Sleep(time.Until(day.Add(tt.after)))
+				report := w.costs(t.Context(), fleet.CostQuery{Since: meter.DayOf(day), Until: meter.DayOf(day)})
+				if got := report.Total.Sum() > 0; got != tt.has {
+					t.Errorf("the report has %s of the day", report.Total.Sum())
+				}
+			})
+		})
+	}
+}
+
+// An instance type without a price is named once, however many rows it is in.
+func TestATypeWithoutAPriceIsNamedOnce(t *testing.T) {
+	inBubble(t, func(ctx context.Context, t *testing.T, w *world) {
+		w.fleet = w.newFleet("b", func(o *fleet.Options) { o.Prices = &price.List{} })
+		old := meter.DayOf(time.Now().AddDate(0, 0, -10))
+		var entries []meter.Entry
+		for _, of := range []string{"acme/a odd.large", "acme/b big.large", "acme/c odd.large"} {
+			name, kind, _ := strings.Cut(of, " ")
+			entries = append(entries, meter.Entry{Day: old, Host: meter.Host{InstanceType: kind}, User: meter.User{Repository: name}, Times: meter.Times{Busy: time.Hour}})
+		}
+		if _, err := w.store.UpdateDay(ctx, meter.Day{Month: meter.MonthOf(old), Day: old, Entries: entries}); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.costs(ctx, fleet.CostQuery{By: fleet.CostByRepository, Since: old}); !slices.Equal(got.Unpriced, []string{"big.large", "odd.large"}) {
+			t.Errorf("without a price: %q", got.Unpriced)
+		}
+	})
 }

@@ -329,3 +329,25 @@ func TestExplainAHostWithALongHistory(t *testing.T) {
 		}
 	})
 }
+
+// fullHistory is a store in which a host has as many events as one explanation shows, and older ones.
+type fullHistory struct{ fleet.Store }
+
+func (s fullHistory) EventsOfInstance(_ context.Context, id string, since, _ time.Time, limit int) (lifecycle.HostHistory, error) {
+	h := lifecycle.HostHistory{From: since}
+	for n := range limit {
+		h.Events = append(h.Events, lifecycle.Event{ID: fmt.Sprint("e", n), InstanceID: id, At: since})
+	}
+	return h, nil
+}
+
+// Where a host has as many events as one explanation shows, those of its run are not put before them.
+func TestAnExplanationShowsSoManyEvents(t *testing.T) {
+	inBubble(t, func(ctx context.Context, t *testing.T, w *world) {
+		host := w.mustProvision(ctx, demand("1", "a", 1))[0]
+		full := w.newFleet("b", func(o *fleet.Options) { o.Store = fullHistory{w.store} })
+		if e, err := full.ExplainHost(ctx, host.InstanceID, fleet.OfRun{}, time.Now()); err != nil || len(e.Events) != 1000 {
+			t.Errorf("%d events are shown (%v), want 1000", len(e.Events), err)
+		}
+	})
+}
