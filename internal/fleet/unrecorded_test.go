@@ -160,3 +160,54 @@ func TestTheCloudSweepLeavesForeignMachinesAlone(t *testing.T) {
 		}
 	})
 }
+
+// keptFor are how many machines a sweep kept for a reason, by the history.
+func (w *world) keptFor(code lifecycle.ReasonCode) int {
+	w.t.Helper()
+	page, err := w.store.EventsSince(context.Background(), lifecycle.PageOf{Limit: 1000})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	kept := map[string]bool{}
+	for _, e := range page.Items {
+		if e.Code == code && e.Action == lifecycle.ActionKeep && e.InstanceID != "" {
+			kept[e.InstanceID] = true
+		}
+	}
+	return len(kept)
+}
+
+// A machine without a record is kept for as long as a job may run, counted from when its agent began to say so: between two jobs the count
+// ends, on each machine. The history says why it is kept.
+func TestMachinesWithoutARecordAreKeptForTheirJobs(t *testing.T) {
+	inBubbleOf(t, func(*fleet.Options) {}, func(ctx context.Context, t *testing.T, w *world) {
+		hosts := w.mustProvision(ctx, demand("1", "a", 2))
+		w.afterLoss(ctx, nil, func(*fleet.Options) {})
+		sweep := func(busy bool, code lifecycle.ReasonCode) {
+			t.Helper()
+			for _, r := range hosts {
+				p := lifecycle.Report{HostKey: r.HostKey, HeartbeatAt: time.Now(), Assignment: 1, Signal: lifecycle.SignalRegOK, Busy: busy}
+				if err := w.store.ForHost(r.HostKey).PutReport(ctx, p); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.sweepOnce(ctx, w.fleet.NewLivenessSweep())
+			w.sweepOnce(ctx, w.fleet.NewCloudSweep())
+			if n := w.machines(); n != 2 {
+				t.Errorf("%d of 2 machines are left, to be kept for %s", n, code)
+			}
+			if n := w.keptFor(code); n != 2 {
+				t.Errorf("the history has %d machines that were kept for %s, want 2", n, code)
+			}
+		}
+		w.hold(ctx, w.fleet, 24*time.Hour)
+		time.Sleep(10 * time.Minute)
+		sweep(true, lifecycle.ReasonNotHeardYet)
+		time.Sleep(10 * time.Minute)
+		sweep(true, lifecycle.ReasonRunningJob)
+		sweep(false, lifecycle.ReasonFleetHeld)
+		time.Sleep(6 * time.Hour) // as long as a job may run
+		w.hold(ctx, w.fleet, 0)
+		sweep(true, lifecycle.ReasonRunningJob)
+	})
+}
