@@ -41,7 +41,7 @@ func TestOldRunnersAreReportedAhead(t *testing.T) {
 				return []runnerage.Release{{Version: "2.330.0", PublishedAt: published.Add(-24 * time.Hour)}, {Version: "2.331.0", PublishedAt: published}}, err
 			}
 		})
-		for host, version := range map[string]string{"i-1": "2.330.0", "i-2": "2.331.0", "i-3": ""} {
+		for host, version := range map[string]string{"i-1": "2.330.0", "i-2": "2.331.0", "i-3": "", "i-4": "2.330.0"} {
 			report := lifecycle.Report{HostKey: host, HeartbeatAt: now, RunnerVersion: version}
 			if err := w.store.ForHost(host).PutReport(t.Context(), report); err != nil {
 				t.Fatal(err)
@@ -58,7 +58,7 @@ func TestOldRunnersAreReportedAhead(t *testing.T) {
 		if err := sweep(); err != nil {
 			t.Fatal(err)
 		}
-		if got := logs.String(); !strings.Contains(got, "2.330.0") || strings.Contains(got, "runner 2.331.0 gets") || !strings.Contains(got, "9 days") {
+		if got := logs.String(); !strings.Contains(got, "2.330.0") || !strings.Contains(got, "hosts=2") || strings.Contains(got, "runner 2.331.0 gets") || !strings.Contains(got, "9 days") {
 			t.Errorf("log: %s", got)
 		}
 		if at := heard.at["2.330.0"]; len(heard.at) != 1 || !at.Equal(published.Add(30*24*time.Hour)) {

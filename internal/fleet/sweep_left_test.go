@@ -2,6 +2,7 @@ package fleet_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -148,5 +149,46 @@ func TestARunThatLosesManyHostsIsLookedAtOnce(t *testing.T) {
 				t.Errorf("GitHub was asked about the run %d times, want %d at most", n, 1+hosts)
 			}
 		})
+	})
+}
+
+// racedRequests counts the writes of requests, and those that lose a race.
+type racedRequests struct {
+	fleet.Store
+	writes, lost int
+}
+
+func (s *racedRequests) UpdateRequest(ctx context.Context, q lifecycle.Request) (lifecycle.Request, error) {
+	stored, err := s.Store.UpdateRequest(ctx, q)
+	if s.writes++; errors.Is(err, lifecycle.ErrConflict) {
+		s.lost++
+	}
+	return stored, err
+}
+
+// A request that loses several hosts at once gives back the room of all of them after one write. No write loses a race with the sweep's own.
+func TestARequestThatLosesManyHostsIsWrittenOnce(t *testing.T) {
+	inJobWorld(t, func(ctx context.Context, t *testing.T, w *world) {
+		counted := &racedRequests{Store: w.store}
+		sweeper := w.newFleet("second", func(o *fleet.Options) {
+			withJobs(o, w.hub, 4)
+			o.Store, o.Limits = counted, policy.Limits{HostsPerOwner: 10}
+		})
+		for _, r := range w.mustProvision(ctx, demand("5", "q", 3)) {
+			r = w.record(r.HostKey)
+			next, err := lifecycle.Apply(r, lifecycle.Decision{Action: lifecycle.ActionTerminate, Reason: "a test", LosesRun: true}, time.Now(), lifecycle.DefaultPolicy())
+			if err == nil {
+				_, err = w.store.UpdateInstance(ctx, next)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := sweeper.Drive(ctx, sweeper.NewDueSweep(), patience); err != nil {
+			t.Fatal(err)
+		}
+		if counted.writes == 0 || counted.lost > 0 {
+			t.Errorf("%d of %d writes lost a race", counted.lost, counted.writes)
+		}
 	})
 }

@@ -682,3 +682,27 @@ func TestARefreshStopsWhereASweepCannotGoOn(t *testing.T) {
 		})
 	}
 }
+
+// The due sweep deletes the registration of a host that has ended. The log says so where it could not, and nothing where it could.
+func TestTheLogOfARegistrationThatIsNotDeleted(t *testing.T) {
+	for name, test := range map[string]struct {
+		err    error
+		logged int
+	}{"deleted": {nil, 0}, "refused": {errors.New("403 Forbidden"), 1}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				logs := &lockedBuffer{}
+				w := newWorld(t, func(o *fleet.Options) { o.Log = hclog.New(&hclog.LoggerOptions{Output: logs}) })
+				h, asked := w.idleHosts(t, repository, "7", 1)[0], 0
+				if _, err := w.fleet.Terminate(t.Context(), h.InstanceID, "the test", time.Now()); err != nil {
+					t.Fatal(err)
+				}
+				w.github.refuses(func(int64) error { asked++; return test.err }, nil)
+				w.sweepOnce(t.Context(), w.fleet.NewDueSweep())
+				if n := strings.Count(logs.String(), "registration not deleted"); n != test.logged || asked != 1 {
+					t.Errorf("after %d tries the log has %d lines about it, want %d after one:\n%s", asked, n, test.logged, logs)
+				}
+			})
+		})
+	}
+}
