@@ -27,7 +27,7 @@ func TestADriftedHostThatCannotBeWritten(t *testing.T) {
 			rows, v := &unwritable{}, &templateVersion{current: "7"}
 			options := func(o *fleet.Options) { rows.Store, o.Store, o.TemplateVersion = o.Store, rows, v.of }
 			inBubbleOf(t, options, func(ctx context.Context, t *testing.T, w *world) {
-				hosts := w.mustProvision(ctx, demand("1", "a", 8)) // two of which one sweep retires
+				hosts := w.mustProvision(ctx, demand("1", "a", 8)) // a fourth, two, go in one sweep
 				w.release(ctx, "1", true)
 				first := slices.MinFunc(w.records(lifecycle.StateIdle), func(a, b lifecycle.Record) int {
 					return cmp.Or(a.PooledAt.Compare(b.PooledAt), strings.Compare(a.HostKey, b.HostKey))
