@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/remuda-ci/remuda/internal/compute/placement"
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/breaker"
 	"github.com/remuda-ci/remuda/internal/lifecycle/notice"
 	"github.com/remuda-ci/remuda/internal/policy"
 )
@@ -83,4 +85,32 @@ func TestTheSpotBreaker(t *testing.T) {
 			t.Errorf("launched %s half an hour later", got)
 		}
 	})
+}
+
+// A pool without a breaker does not read the row of one before it launches spot hosts.
+func TestAPoolWithoutASpotBreakerReadsNone(t *testing.T) {
+	guards := &breakerReads{}
+	inBubbleOf(t, func(o *fleet.Options) { guards.GuardStore, o.Guards = o.Guards, guards }, func(ctx context.Context, t *testing.T, w *world) {
+		usage := func(run string, class lifecycle.UsageClass) int {
+			before := guards.reads.Load()
+			d := demand(run, "a", 1)
+			d.Spec.UsageClass = class
+			w.mustProvision(ctx, d)
+			return int(guards.reads.Load() - before)
+		}
+		if onDemand, spot := usage("1", lifecycle.UsageOnDemand), usage("2", lifecycle.UsageSpot); spot != onDemand {
+			t.Errorf("the row was read %d times for a spot host, and %d times for one on demand", spot, onDemand)
+		}
+	})
+}
+
+// breakerReads counts how often the breakers of pools are read.
+type breakerReads struct {
+	fleet.GuardStore
+	reads atomic.Int64
+}
+
+func (g *breakerReads) Breaker(ctx context.Context, pool string) (breaker.Row, error) {
+	g.reads.Add(1)
+	return g.GuardStore.Breaker(ctx, pool)
 }

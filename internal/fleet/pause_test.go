@@ -184,6 +184,22 @@ func TestPausesAreSetOnce(t *testing.T) {
 	})
 }
 
+// The history has the reason of a resume too.
+func TestAResumeSaysWhy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, ctx := newWorld(t), t.Context()
+		w.pause(ctx, "default", true)
+		w.pause(ctx, "default", false)
+		page, err := w.store.EventsSince(ctx, lifecycle.PageOf{Limit: 1000})
+		if err != nil || len(page.Items) != 2 {
+			t.Fatalf("%d events, %v", len(page.Items), err)
+		}
+		if got, want := page.Items[1].Reason, "pool default was resumed by CN=ops (a new image)"; got != want {
+			t.Errorf("the history says %q, want %q", got, want)
+		}
+	})
+}
+
 // readPauses counts how often the pauses of pools are read.
 type readPauses struct {
 	fleet.GuardStore

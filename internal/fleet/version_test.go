@@ -113,6 +113,28 @@ func TestARefusedImage(t *testing.T) {
 	})
 }
 
+// Hosts of one image that are refused within a quarter of an hour are one refusal: one alarm, and the time begins with the first.
+func TestARefusedImageIsNotedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		logs := &lockedBuffer{}
+		w := newWorld(t, func(o *fleet.Options) { o.Log = hclog.New(&hclog.LoggerOptions{Output: logs}) })
+		ctx, cancel := context.WithCancel(t.Context())
+		defer synctest.Wait()
+		defer cancel()
+		w.set(func() { w.broken["*"] = lifecycle.CauseVersion })
+		go w.agents(ctx)
+		d := demand("1", "a", 2)
+		d.Spec.Timeout = time.Minute
+		_, _ = w.provision(ctx, d)
+		if n := len(w.records(lifecycle.StateTerminated)); n != 2 {
+			t.Fatalf("%d hosts were refused, want 2", n)
+		}
+		if got := strings.Count(logs.String(), "[ERROR] GitHub refuses the version of the runner"); got != 1 {
+			t.Errorf("%d alarms in the log, want 1:\n%s", got, logs)
+		}
+	})
+}
+
 // A pooled host whose version is refused goes back to its pool without a mark.
 func TestARefusedVersionIsNotHeldAgainstAHost(t *testing.T) {
 	inBubble(t, func(ctx context.Context, t *testing.T, w *world) {
