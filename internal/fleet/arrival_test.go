@@ -244,6 +244,12 @@ func TestWhatKeptARunFromSpotHosts(t *testing.T) {
 		if r := w.held("3", lifecycle.ReasonSpotPaused, "EC2 interrupted 2 spot hosts or more of pool default within 10m0s: on-demand hosts are launched until"); r.UsageClass != lifecycle.UsageOnDemand {
 			w.t.Errorf("launched %s", r.UsageClass)
 		}
+		alone := spot("4")
+		alone.Spec.AllowOnDemand = false
+		w.mustProvision(ctx, alone)
+		if r := w.held("4", "", ""); r.UsageClass != lifecycle.UsageSpot {
+			w.t.Errorf("launched %s for a run that wants spot hosts alone, and is not kept from them", r.UsageClass)
+		}
 	})
 }
 

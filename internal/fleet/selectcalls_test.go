@@ -4,9 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
@@ -118,5 +121,58 @@ func TestAnOldMessageIsPassedOver(t *testing.T) {
 				t.Errorf("messages are left: %v", left)
 			}
 		})
+	})
+}
+
+// receives is a queue that notes how many messages are asked for.
+type receives struct {
+	fleet.Queue
+	mu    sync.Mutex
+	asked []int
+	sends int
+}
+
+func (q *receives) Receive(ctx context.Context, name lifecycle.QueueName, limit int) ([]lifecycle.Delivery, error) {
+	q.mu.Lock()
+	q.asked = append(q.asked, limit)
+	q.mu.Unlock()
+	return q.Queue.Receive(ctx, name, limit)
+}
+
+func (q *receives) Send(ctx context.Context, messages ...lifecycle.Message) error {
+	q.mu.Lock()
+	q.sends++
+	q.mu.Unlock()
+	return q.Queue.Send(ctx, messages...)
+}
+
+// A request asks the queue for as many messages as it lacks hosts, also in calls at once: others wait for those that it has in excess.
+func TestNoMoreMessagesThanHostsThatLack(t *testing.T) {
+	inBubble(t, func(ctx context.Context, t *testing.T, w *world) {
+		w.useOnce(ctx, 40)
+		q := &receives{Queue: w.queue}
+		w.fleet = w.newFleet("reads", func(o *fleet.Options) { o.Queue = q })
+		w.mustProvision(ctx, demand("1", "a", 35))
+		slices.Sort(q.asked)
+		if diff := cmp.Diff([]int{5, 10, 10, 10}, q.asked); diff != "" {
+			t.Errorf("asked for (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// The messages of hosts that one request wakes are sent in one call.
+func TestTheMessagesOfWokenHostsAreSentTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, keys := rested(t, 9, 3)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer synctest.Wait()
+		defer cancel()
+		go w.agents(ctx)
+		q := &receives{Queue: w.queue}
+		w.fleet = w.newFleet("sends", longIdle(3), func(o *fleet.Options) { o.Queue = q })
+		w.mustProvision(ctx, demand("1", "a", 3))
+		if n := len(w.resting(keys)); n != 3 || q.sends != 1 {
+			t.Errorf("%d hosts rest, want 3; %d calls for the messages of the others, want 1", n, q.sends)
+		}
 	})
 }

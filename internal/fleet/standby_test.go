@@ -548,6 +548,22 @@ func TestARunnerOfAnotherScopeGetsNoLabels(t *testing.T) {
 	})
 }
 
+// A record may not say where the runner that listens belongs. That runner gets the labels of its run.
+func TestARunnerOfAnUnknownScopeGetsItsLabels(t *testing.T) {
+	inHotWorld(t, func(ctx context.Context, t *testing.T, w *world) {
+		r := w.only()
+		standby := *r.Standby
+		standby.URL, r.Standby = "", &standby
+		if _, err := w.store.UpdateInstance(ctx, r); err != nil {
+			t.Fatal(err)
+		}
+		w.mustProvision(ctx, demand("2", "q", 1))
+		if got := w.only(); got.State != lifecycle.StateRunning || got.RunnerName != r.RunnerName || !slices.Equal(w.labelsOf(got), []string{"2"}) {
+			t.Errorf("record %+v, labels %v", got, w.labelsOf(got))
+		}
+	})
+}
+
 // A host that cannot listen waits without a registration, until it has served another run.
 func TestAHostThatCannotListen(t *testing.T) {
 	for name, broken := range map[string]bool{"registration fails": true, "it does not listen in time": false} {
