@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,7 +13,9 @@ import (
 
 	"github.com/remuda-ci/remuda/internal/fleet"
 	"github.com/remuda-ci/remuda/internal/lifecycle"
+	"github.com/remuda-ci/remuda/internal/lifecycle/arrival"
 	"github.com/remuda-ci/remuda/internal/lifecycle/cache"
+	store "github.com/remuda-ci/remuda/internal/store/memory"
 )
 
 // ownersCaches gives the default pool a cache of each repository, on hosts that serve all repositories of an owner.
@@ -178,4 +181,33 @@ func TestJobsByCaches(t *testing.T) {
 // pooledHosts are the hosts that wait.
 func (w *world) pooledHosts() []lifecycle.Record {
 	return slices.DeleteFunc(w.records(lifecycle.StateIdle), func(r lifecycle.Record) bool { return !r.Pooled() })
+}
+
+// newestReads is a store that counts how often the newest idle hosts are listed.
+type newestReads struct {
+	*store.Store
+	reads atomic.Int64
+}
+
+func (s *newestReads) ClaimablePooled(ctx context.Context, pool string, q lifecycle.QueueName, trustKey string, limit int) ([]lifecycle.Record, error) {
+	s.reads.Add(1)
+	return s.Store.ClaimablePooled(ctx, pool, q, trustKey, limit)
+}
+
+// TestAClaimByAnotherRequestOfTheReplica: the host that is launched instead says that its request lost an idle one.
+func TestAClaimByAnotherRequestOfTheReplica(t *testing.T) {
+	inBubbleOf(t, ownersCaches, func(ctx context.Context, t *testing.T, w *world) {
+		w.give(ctx, w.pooled(ctx, "acme", false), 100, repository)
+		s := &newestReads{Store: w.store}
+		w.fleet = w.newFleet("reads", ownersCaches, func(o *fleet.Options) { o.Store = s })
+		late := w.newProvision(w.fleet, demand("2", "a", 1))
+		stepUntil(ctx, t, late, func() bool { return s.reads.Load() == 1 })
+		w.mustProvision(ctx, demand("1", "a", 1))
+		if err := w.fleet.Drive(ctx, late, patience); err != nil {
+			t.Fatal(err)
+		}
+		if r := late.Instances()[0]; r.Assignment != 1 || !slices.Equal(r.Arrival.Missed, []arrival.Miss{arrival.MissLost}) {
+			t.Errorf("assignment %d of %s, which missed %q", r.Assignment, r.InstanceID, r.Arrival.Missed)
+		}
+	})
 }

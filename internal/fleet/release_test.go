@@ -211,6 +211,37 @@ func TestTheHostOfAJobLeavesItsSlot(t *testing.T) {
 	})
 }
 
+// The registration of a job's host is deleted at its release, also if the host reports nothing that can be believed, or what it did before.
+func TestTheRegistrationOfAJobsHostIsDeleted(t *testing.T) {
+	for name, forge := range map[string]func(*lifecycle.Report){
+		"a report":           func(*lifecycle.Report) {},
+		"a malformed report": malformed["an unknown signal"],
+		"an older report":    func(p *lifecycle.Report) { p.Assignment, p.Jobs = p.Assignment-1, 1 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := jobWorld(t, 1)
+				ctx, cancel := context.WithCancel(t.Context())
+				defer synctest.Wait()
+				defer cancel()
+				go w.agents(ctx)
+				d := demand("1", "a", 1)
+				d.Spec.Pool, d.Spec.JobsOf, d.Spec.Labels = jobPool, repository, []string{"remuda-small"}
+				host := w.mustProvision(ctx, d)[0]
+				w.set(func() { w.forge["*"] = forge })
+				time.Sleep(time.Second)
+				if !w.github.knows(host.RunnerName) {
+					t.Fatal("its runner is not registered")
+				}
+				w.release(ctx, "1", false)
+				if w.github.knows(host.RunnerName) {
+					t.Errorf("its runner is still registered; the host is %s: %s", w.only().Condition(), w.only().Reason)
+				}
+			})
+		})
+	}
+}
+
 func TestReleaseOfAnOlderAttemptLeavesTheNewerAlone(t *testing.T) {
 	inBubble(t, func(ctx context.Context, t *testing.T, w *world) {
 		d := demand("1", "a", 1)

@@ -176,3 +176,51 @@ func TestTheMessagesOfWokenHostsAreSentTogether(t *testing.T) {
 		}
 	})
 }
+
+// A request writes the hosts that the queue gave into its row before it asks the index for those that it still lacks.
+func TestClaimsAreRecordedBeforeTheIndexIsAsked(t *testing.T) {
+	inBubble(t, func(ctx context.Context, t *testing.T, w *world) {
+		w.useOnce(ctx, 1)
+		s := &indexReads{Store: w.store}
+		w.fleet = w.newFleet("reads", func(o *fleet.Options) { o.Store = s })
+		p := w.newProvision(w.fleet, demand("1", "a", 2))
+		stepUntil(ctx, t, p, func() bool { return len(p.Request().Taken) == 1 })
+		if len(s.read) > 0 {
+			t.Errorf("before that there were read: %q", s.read)
+		}
+		if stepUntil(ctx, t, p, func() bool { return len(p.Request().Taken) == 2 }); len(s.read) == 0 {
+			t.Error("the index was not asked before the launch")
+		}
+	})
+}
+
+// A host whose runner GitHub refuses to register for one request is free for the next one at once.
+func TestAHostThatARefusedRequestReceivedIsFree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := jobWorld(t, 1)
+		w.live(t, func(ctx context.Context) {
+			w.queueAll(ctx, 1, 10*time.Second)
+			w.until("the host is idle again", 5*time.Minute, func() bool { return w.allOver() && len(w.pooledHosts()) == 1 })
+			refuse := func(of string) {
+				w.hub.mu.Lock()
+				defer w.hub.mu.Unlock()
+				w.hub.refuses = of
+			}
+			of := func(run string) fleet.Demand {
+				d := demand(run, "a", 1)
+				d.Spec.Pool, d.Spec.JobsOf, d.Spec.Labels = jobPool, repository, []string{"remuda-small"}
+				return d
+			}
+			refuse(repository)
+			if _, err := w.provision(ctx, of("1")); err == nil {
+				t.Fatal("the first request was not refused")
+			}
+			refuse("")
+			began := time.Now()
+			got := w.mustProvision(ctx, of("2"))
+			if took := time.Since(began); took > 5*time.Second || got[0].Assignment < 2 {
+				t.Errorf("the second request had %s of assignment %d after %s", got[0].InstanceID, got[0].Assignment, took)
+			}
+		})
+	})
+}
