@@ -185,6 +185,85 @@ func TestAHostThatComesBackIntoTheRowStays(t *testing.T) {
 	})
 }
 
+// A caller takes a host out of the row, and another one is about to give it back. The first finds room for it, has it in the row again, and answers with it.
+func TestAHostThatItsCallerBringsBackStays(t *testing.T) {
+	limits := limited(policy.Limits{HostsPerRepository: 3})
+	inBubbleOf(t, limits, func(ctx context.Context, t *testing.T, w *world) {
+		w.useOnce(ctx, 3)
+		go sweepOnceItWaits(ctx, w.fleet)
+		d := demandOf(repository, "9", 2, 2, time.Minute)
+		b, still := w.stillReplica(limits)
+		taken := w.newProvision(w.fleet, d)
+		stepUntil(ctx, t, taken, func() bool { return len(taken.Request().Taken) == 2 && len(w.records(lifecycle.StateRunning)) == 2 })
+		first, second := w.newProvision(w.fleet, d), w.newProvision(b, d)
+		for _, p := range []*fleet.Provision{first, second} { // and they have read no ledger yet
+			stepUntil(ctx, t, p, func() bool { return len(p.Request().Taken) == 2 })
+		}
+		w.reserve(ctx, "9", 1)
+		w.mustProvision(ctx, demandOf(repository, "10", 2, 2, time.Minute))
+		stepUntil(ctx, t, first, func() bool { return len(first.Request().Taken) == 1 })
+		stood := false
+		still.set(nil, func(r lifecycle.Record) {
+			if r.State != lifecycle.StateIdle {
+				return
+			}
+			still.set(nil, nil)
+			stood = true
+			w.releaseQuietly(ctx, "10")
+			w.until("the hosts of run 10 count no more", time.Minute, func() bool { return w.used(ofRepository) == 1 })
+			if err := w.fleet.Drive(ctx, first, patience); err != nil {
+				t.Error(err)
+			}
+		})
+		stepUntil(ctx, t, second, func() bool { return stood })
+		if len(first.Instances()) != 2 {
+			t.Errorf("%d hosts are in the answer, want 2", len(first.Instances()))
+		}
+		for _, h := range first.Instances() {
+			if r := w.record(h.HostKey); r.RunID != "9" || r.Assignment != h.Assignment {
+				t.Errorf("host %s is in the answer and went back: %s", r.InstanceID, r.Reason)
+			}
+		}
+	})
+}
+
+// fullRows is a store that does not take the rows of requests for a while.
+type fullRows struct {
+	*stillStore
+	fails int
+}
+
+func (s *fullRows) UpdateRequest(ctx context.Context, q lifecycle.Request) (lifecycle.Request, error) {
+	if s.fails > 0 {
+		s.fails--
+		return q, &lifecycle.UnavailableError{What: "update request", Err: context.DeadlineExceeded}
+	}
+	return s.stillStore.UpdateRequest(ctx, q)
+}
+
+// A host that a crash left out of the row is claimed again once, however often the row is written.
+func TestAFoundHostIsClaimedAgainOnce(t *testing.T) {
+	limits := limited(policy.Limits{HostsPerRepository: 3})
+	inBubbleOf(t, limits, func(ctx context.Context, t *testing.T, w *world) {
+		w.useOnce(ctx, 1)
+		d := demandOf(repository, "9", 1, 1, 10*time.Minute)
+		crashed := w.newProvision(w.fleet, d)
+		stepUntil(ctx, t, crashed, func() bool { return len(w.serving("9")) == 1 })
+		s, writes := &fullRows{stillStore: &stillStore{Store: w.store}}, 0
+		s.set(nil, func(lifecycle.Record) { writes++; s.fails = max(s.fails, 3*(2-writes)) })
+		p := w.newProvision(w.newFleet("b", limits, func(o *fleet.Options) { o.Store = s }), d)
+		for range 100 {
+			if len(p.Request().Taken) == 1 {
+				break
+			}
+			_, _ = p.Step(ctx, time.Now())
+		}
+		if n := len(p.Request().Taken); n != 1 || writes != 1 || s.fails > 0 {
+			t.Errorf("the row has %d hosts, whose records were written %d times, and %d failures are left", n, writes, s.fails)
+		}
+	})
+}
+
 // Hosts that a request has taken before there was a limit stay, though it is more than the limit allows: the limit is newer. So does a launch.
 func TestALimitThatIsNewTakesNoHosts(t *testing.T) {
 	old := policy.Limits{HostsPerRepository: 9}

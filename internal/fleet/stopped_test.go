@@ -348,3 +348,54 @@ func TestAReleaseWhileItStarts(t *testing.T) {
 		}
 	})
 }
+
+// lostStart is a store that loses the answer to the write by which a request takes a stopped host.
+type lostStart struct {
+	fleet.Store
+	lost bool
+}
+
+func (s *lostStart) UpdateInstance(ctx context.Context, r lifecycle.Record) (lifecycle.Record, error) {
+	stored, err := s.Store.UpdateInstance(ctx, r)
+	if err == nil && stored.Starting() && !s.lost {
+		s.lost = true
+		return r, &lifecycle.UnavailableError{What: "update instance", Err: context.DeadlineExceeded}
+	}
+	return stored, err
+}
+
+// starts is a cloud that counts the calls that start a machine.
+type starts struct {
+	fleet.Compute
+	calls int
+}
+
+func (c *starts) Start(ctx context.Context, id string) error {
+	c.calls++
+	return c.Compute.Start(ctx, id)
+}
+
+// TestAHostThatAnotherHasStarted: a request that finds that it has a host, and that it runs by now, does not start its machine again.
+func TestAHostThatAnotherHasStarted(t *testing.T) {
+	inBubbleOf(t, stops(1), func(ctx context.Context, t *testing.T, w *world) {
+		r, c := w.stopOne(ctx), &starts{}
+		late := w.newFleet("late", stops(1), func(o *fleet.Options) {
+			c.Compute = o.Compute
+			o.Store, o.Compute = &lostStart{Store: w.store}, c
+		})
+		p := w.newProvision(late, demand("next", "q", 1))
+		for !w.record(r.HostKey).Starting() {
+			_, _ = p.Step(ctx, time.Now())
+		}
+		w.until("the host is ready", 5*time.Minute, func() bool {
+			w.sweepOnce(ctx, w.fleet.NewDueSweep())
+			return w.record(r.HostKey).State == lifecycle.StateRunning
+		})
+		if err := late.Drive(ctx, p, patience); err != nil {
+			t.Fatal(err)
+		}
+		if len(p.Instances()) != 1 || p.Instances()[0].HostKey != r.HostKey || c.calls > 0 {
+			t.Errorf("the request has %+v, and started a machine %d times", p.Instances(), c.calls)
+		}
+	})
+}
