@@ -530,6 +530,50 @@ func TestLabelsOfAWarmingHostAreLate(t *testing.T) {
 	})
 }
 
+// listsLate is GitHub that lists no runner until a time.
+type listsLate struct {
+	*fakeGitHub
+	until time.Time
+}
+
+func (g *listsLate) FindRunner(ctx context.Context, repository, name string) (lifecycle.Runner, error) {
+	g.mu.Lock()
+	late := time.Now().Before(g.until)
+	g.mu.Unlock()
+	if late {
+		return lifecycle.Runner{}, lifecycle.ErrNotFound
+	}
+	return g.fakeGitHub.FindRunner(ctx, repository, name)
+}
+
+// GitHub may list the runner of a host late that was claimed before it listened. The host gets its labels then, and registers for its run if that takes long.
+func TestAWarmingHostIsListedLate(t *testing.T) {
+	for name, test := range map[string]struct {
+		late, took time.Duration
+		assignment int64
+	}{"soon": {8 * time.Second, 11 * time.Second, 3}, "not for long": {time.Hour, 20 * time.Second, 4}} {
+		t.Run(name, func(t *testing.T) {
+			g := &listsLate{}
+			inStandbyWorld(t, func(ctx context.Context, t *testing.T, w *world) {
+				w.set(func() { w.warming = true })
+				w.mustProvision(ctx, demand("1", "first", 1))
+				w.release(ctx, "1", true)
+				began := time.Now()
+				g.mu.Lock()
+				g.until = began.Add(test.late)
+				g.mu.Unlock()
+				w.mustProvision(ctx, demand("2", "q", 1))
+				if r, took := w.only(), time.Since(began); r.State != lifecycle.StateRunning || r.Assignment != test.assignment || took > test.took {
+					t.Errorf("after %s: record %+v", took, r)
+				}
+			}, func(o *fleet.Options) {
+				g.fakeGitHub = o.GitHub.(*fakeGitHub)
+				o.GitHub = g
+			})
+		})
+	}
+}
+
 // A repository and its organization give ids to their runners independently. After a change of the scope the id of
 // a runner that listens may be that of another runner there, which must not get the jobs of a run.
 func TestARunnerOfAnotherScopeGetsNoLabels(t *testing.T) {
