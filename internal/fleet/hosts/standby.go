@@ -72,7 +72,7 @@ func (hs *Hosts) SetLabels(ctx context.Context, facts lifecycle.Facts, now time.
 		facts.Runner = &lifecycle.Runner{Name: r.RunnerName, Gone: true}
 		return facts, nil
 	}
-	id, err := hs.standbyID(ctx, facts, now)
+	id, err := hs.standbyID(ctx, r)
 	if err == nil {
 		err = hs.GitHub.SetLabels(ctx, r.Repository, id, slices.Concat([]string{r.RunID}, r.Labels))
 	}
@@ -103,18 +103,14 @@ func movedAway(r lifecycle.Record) bool {
 	return r.Registration != nil && r.Standby.URL != "" && !strings.EqualFold(r.Registration.URL, r.Standby.URL)
 }
 
-// listPatience is how long a runner that listens may be missing on GitHub's list before it is taken for gone. Listings lag.
-const listPatience = 30 * time.Second
-
 // standbyID is the id of the runner that listens ahead of need. GitHub is asked for it if the host was claimed before the
-// id was known. It is ErrNotFound once GitHub has not listed the runner for long.
-func (hs *Hosts) standbyID(ctx context.Context, facts lifecycle.Facts, now time.Time) (int64, error) {
-	r := facts.Record
+// id was known. Listings lag, so a runner that is not listed is asked for again.
+func (hs *Hosts) standbyID(ctx context.Context, r lifecycle.Record) (int64, error) {
 	if r.Standby.RunnerID != 0 {
 		return r.Standby.RunnerID, nil
 	}
 	runner, err := hs.GitHub.FindRunner(ctx, r.Repository, r.RunnerName)
-	if errors.Is(err, lifecycle.ErrNotFound) && now.Before(askedSince(facts).Add(listPatience)) {
+	if errors.Is(err, lifecycle.ErrNotFound) {
 		return 0, &lifecycle.UnavailableError{What: "runner " + r.RunnerName, RetryAfter: time.Second, Err: errors.New("GitHub does not list it yet")}
 	}
 	return runner.ID, err
