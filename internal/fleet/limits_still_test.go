@@ -143,6 +143,25 @@ func TestAReservationIsLoweredToNothing(t *testing.T) {
 	})
 }
 
+// settlesWhile has a caller find room and settle while another one stands still, about to write that it gives a host back.
+func (w *world) settlesWhile(ctx context.Context, settles, stands *fleet.Provision, still *stillStore) {
+	w.t.Helper()
+	stood := false
+	still.set(nil, func(r lifecycle.Record) {
+		if r.State != lifecycle.StateIdle {
+			return
+		}
+		still.set(nil, nil)
+		stood = true
+		w.releaseQuietly(ctx, "10")
+		w.until("the hosts of run 10 count no more", time.Minute, func() bool { return w.used(ofRepository) == 1 })
+		if err := w.fleet.Drive(ctx, settles, patience); err != nil {
+			w.t.Error(err)
+		}
+	})
+	stepUntil(ctx, w.t, stands, func() bool { return stood })
+}
+
 // A caller that stands still takes a host out of the row and is about to give it back, while the other caller finds room for it, has it in the row
 // again, and answers with it.
 func TestAHostThatComesBackIntoTheRowStays(t *testing.T) {
@@ -157,20 +176,7 @@ func TestAHostThatComesBackIntoTheRowStays(t *testing.T) {
 		stepUntil(ctx, t, second, func() bool { return len(second.Request().Taken) == 2 }) // and it has read no ledger yet
 		w.reserve(ctx, "9", 1)
 		w.mustProvision(ctx, demandOf(repository, "10", 2, 2, time.Minute))
-		stood := false
-		still.set(nil, func(r lifecycle.Record) {
-			if r.State != lifecycle.StateIdle {
-				return
-			}
-			still.set(nil, nil)
-			stood = true
-			w.releaseQuietly(ctx, "10")
-			w.until("the hosts of run 10 count no more", time.Minute, func() bool { return w.used(ofRepository) == 1 })
-			if err := w.fleet.Drive(ctx, first, patience); err != nil {
-				t.Error(err)
-			}
-		})
-		stepUntil(ctx, t, second, func() bool { return stood })
+		w.settlesWhile(ctx, first, second, still)
 		for range 3 {
 			_, _ = second.Step(ctx, time.Now())
 		}
@@ -202,20 +208,7 @@ func TestAHostThatItsCallerBringsBackStays(t *testing.T) {
 		w.reserve(ctx, "9", 1)
 		w.mustProvision(ctx, demandOf(repository, "10", 2, 2, time.Minute))
 		stepUntil(ctx, t, first, func() bool { return len(first.Request().Taken) == 1 })
-		stood := false
-		still.set(nil, func(r lifecycle.Record) {
-			if r.State != lifecycle.StateIdle {
-				return
-			}
-			still.set(nil, nil)
-			stood = true
-			w.releaseQuietly(ctx, "10")
-			w.until("the hosts of run 10 count no more", time.Minute, func() bool { return w.used(ofRepository) == 1 })
-			if err := w.fleet.Drive(ctx, first, patience); err != nil {
-				t.Error(err)
-			}
-		})
-		stepUntil(ctx, t, second, func() bool { return stood })
+		w.settlesWhile(ctx, first, second, still)
 		if len(first.Instances()) != 2 {
 			t.Errorf("%d hosts are in the answer, want 2", len(first.Instances()))
 		}

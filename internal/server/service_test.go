@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	reflectionv1 "google.golang.org/grpc/reflection/grpc_reflection_v1"
@@ -215,6 +216,19 @@ func TestAPanicIsAnErrorOfOneCall(t *testing.T) {
 	}
 }
 
+// watching is a watch of a run, or of all, that has begun.
+func (w *world) watching(ctx context.Context, t *testing.T, run string) grpc.ServerStreamingClient[remudav1.WatchFleetResponse] {
+	t.Helper()
+	stream, err := w.WatchFleet(ctx, &remudav1.WatchFleetRequest{RunId: run})
+	if err == nil {
+		_, err = stream.Header() // sent once the watch has begun
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stream
+}
+
 func TestWatchFleetTellsWhatHappensFromNowOn(t *testing.T) {
 	w := newWorld(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -222,13 +236,7 @@ func TestWatchFleetTellsWhatHappensFromNowOn(t *testing.T) {
 	if _, err := w.Provision(ctx, &remudav1.ProvisionRequest{Repository: repository, RunId: "2", RequestId: "before"}); err != nil {
 		t.Fatal(err)
 	}
-	stream, err := w.WatchFleet(ctx, &remudav1.WatchFleetRequest{RunId: "2"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := stream.Header(); err != nil { // sent once the watch has begun
-		t.Fatal(err)
-	}
+	stream := w.watching(ctx, t, "2")
 	for _, run := range []string{"1", "2"} {
 		if _, err := w.Provision(ctx, &remudav1.ProvisionRequest{Repository: repository, RunId: run}); err != nil {
 			t.Fatal(err)
@@ -251,13 +259,7 @@ func TestWatchFleetTellsWhatHappensFromNowOn(t *testing.T) {
 func TestWatchFleetTellsOfAllEventsOfALook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		stream, err := w.WatchFleet(t.Context(), &remudav1.WatchFleetRequest{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := stream.Header(); err != nil {
-			t.Fatal(err)
-		}
+		stream := w.watching(t.Context(), t, "")
 		synctest.Wait()
 		var events []lifecycle.Event
 		for i, run := range []string{"1", "2", "3"} {
@@ -278,13 +280,7 @@ func TestWatchFleetTellsOfAllEventsOfALook(t *testing.T) {
 func TestWatchFleetTellsOfAnEventOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		stream, err := w.WatchFleet(t.Context(), &remudav1.WatchFleetRequest{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := stream.Header(); err != nil {
-			t.Fatal(err)
-		}
+		stream := w.watching(t.Context(), t, "")
 		for _, run := range []string{"1", "2", "3"} {
 			synctest.Wait()
 			began := time.Now()

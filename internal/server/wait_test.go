@@ -220,13 +220,7 @@ func TestWatchersAreBounded(t *testing.T) {
 	w := newWorld(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	for range 100 {
-		stream, err := w.WatchFleet(ctx, &remudav1.WatchFleetRequest{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := stream.Header(); err != nil {
-			t.Fatal(err)
-		}
+		w.watching(ctx, t, "")
 	}
 	if err := watch("1")(t.Context(), w); status.Code(err) != codes.ResourceExhausted {
 		t.Errorf("one more: %v, want RESOURCE_EXHAUSTED", err)

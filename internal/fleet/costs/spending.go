@@ -25,8 +25,8 @@ type spending struct {
 	// unwritten are the cycles of runs that a record had and that no reading has, as they were in the record last. A host that has ended is not among
 	// the live ones, and has no reading until its machine is gone. Without these, what is spent would become less for that time.
 	unwritten map[cycleKey]unwritten
-	// at is when that was.
-	at time.Time
+	// lookedAt is when the records were read last.
+	lookedAt time.Time
 }
 
 // goesOn reports whether what was read at a time may be the begin of what is asked for now.
@@ -55,7 +55,7 @@ func (c *Costs) since(ctx context.Context, month string, before spending, now ti
 	if err := c.addNew(ctx, all, rest, before, after.until, now); err != nil {
 		return Report{}, before, err
 	}
-	after.unwritten, after.at = all.unwritten, now
+	after.unwritten, after.lookedAt = all.unwritten, now
 	return all.report(), after, nil
 }
 
@@ -63,7 +63,7 @@ func (c *Costs) since(ctx context.Context, month string, before spending, now ti
 func (c *Costs) addNew(ctx context.Context, all, rest *builder, before spending, until, now time.Time) error {
 	seen := map[cycleKey]bool{}
 	err := c.readRecords(ctx, all, c.live(""), seen, now)
-	if err == nil && now.Sub(before.at) > WrittenWithin { // else most hosts that end are known from a moment ago
+	if err == nil && now.Sub(before.lookedAt) > WrittenWithin { // else most hosts that end are known from a moment ago
 		err = c.readRecords(ctx, all, c.ending(now), seen, now)
 	}
 	if err != nil {
